@@ -4,12 +4,18 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    let commit = Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]).output();
-    let commit =
-        commit.ok().filter(|o| o.status.success()).map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
+    let commit = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12"])
+        .output();
+    let commit = commit
+        .ok()
+        .filter(|o| o.status.success())
+        .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
     println!(
         "cargo::rustc-env=FINGERPOST_COMMIT={}",
-        commit.filter(|c| !c.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+        commit
+            .filter(|c| !c.is_empty())
+            .unwrap_or_else(|| "unknown".to_owned())
     );
     // The commit moves with HEAD and with the branch that it names.
     for path in ["../../.git/HEAD", "../../.git/index"] {
@@ -34,10 +40,22 @@ fn links_with(argument: &str) -> bool {
     let source = Path::new(&out).join("empty.rs");
     let mut rustc = Command::new(variable("RUSTC"));
     rustc
-        .args(["--target", &variable("TARGET"), "--out-dir", &out, "-C", &format!("link-arg={argument}")])
+        .args([
+            "--target",
+            &variable("TARGET"),
+            "--out-dir",
+            &out,
+            "-C",
+            &format!("link-arg={argument}"),
+        ])
         .arg(&source);
-    rustc.args(variable("CARGO_ENCODED_RUSTFLAGS").split('\x1f').filter(|flag| !flag.is_empty()));
-    std::fs::write(&source, "fn main() {}").is_ok() && rustc.output().is_ok_and(|done| done.status.success())
+    rustc.args(
+        variable("CARGO_ENCODED_RUSTFLAGS")
+            .split('\x1f')
+            .filter(|flag| !flag.is_empty()),
+    );
+    std::fs::write(&source, "fn main() {}").is_ok()
+        && rustc.output().is_ok_and(|done| done.status.success())
 }
 
 /// What Cargo tells of the build.

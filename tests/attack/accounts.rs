@@ -73,7 +73,8 @@ impl Canary {
         let dir = tempfile::tempdir().unwrap();
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
         std::fs::write(dir.path().join("shadow"), "root:secret\n").unwrap();
-        std::fs::set_permissions(dir.path().join("shadow"), PermissionsExt::from_mode(0o600)).unwrap();
+        std::fs::set_permissions(dir.path().join("shadow"), PermissionsExt::from_mode(0o600))
+            .unwrap();
         Canary { dir }
     }
 
@@ -90,7 +91,11 @@ impl Canary {
             ("root:secret\n", 0, 0o600),
             "{when}: root was led to a file of its own"
         );
-        assert_eq!(std::fs::read_dir(self.dir.path()).unwrap().count(), 1, "{when}");
+        assert_eq!(
+            std::fs::read_dir(self.dir.path()).unwrap().count(),
+            1,
+            "{when}"
+        );
     }
 }
 
@@ -112,7 +117,12 @@ fn attacker(uid: u32, canary: &Canary, replaces: bool, place: &Place) -> Ends {
         .arg(if replaces { "1" } else { "0" })
         .arg(place.home.path())
         .arg(place.tmp());
-    let child = command.uid(uid).gid(uid).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child = command
+        .uid(uid)
+        .gid(uid)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
     Ends(child.expect("/usr/bin/perl is here"))
 }
 
@@ -145,8 +155,15 @@ impl Place {
 
     fn start(&self, words: &[&str]) -> Ends {
         let mut command = Command::new(binary());
-        command.arg("run").args(words).args(["--quiet", "--profile", "quick"]).current_dir(self.home.path());
-        command.env("FINGERPOST_HOME", self.home.path().join("h")).env("TMPDIR", self.tmp()).stdin(Stdio::null());
+        command
+            .arg("run")
+            .args(words)
+            .args(["--quiet", "--profile", "quick"])
+            .current_dir(self.home.path());
+        command
+            .env("FINGERPOST_HOME", self.home.path().join("h"))
+            .env("TMPDIR", self.tmp())
+            .stdin(Stdio::null());
         let said = std::fs::File::create(self.home.path().join("said")).unwrap();
         Ends(command.stdout(Stdio::null()).stderr(said).spawn().unwrap())
     }
@@ -159,11 +176,66 @@ impl Place {
 
 /// A lab with a private server, and who that runs as.
 const LABS: [(&str, &[&str]); 5] = [
-    ("mysql", &["database", "--set", "engine=mariadb", "--set", "clients=1", "--budget", "1"]),
-    ("postgres", &["database", "--set", "engine=postgresql", "--set", "clients=1", "--budget", "1"]),
-    ("www-data", &["web", "--set", "server=nginx", "--set", "connections=1", "--budget", "1"]),
-    ("www-data", &["web", "--set", "server=apache", "--set", "connections=1", "--budget", "1"]),
-    ("www-data", &["web", "--set", "connections=1", "--budget", "1", "--server-prefix", "nice -n 1"]),
+    (
+        "mysql",
+        &[
+            "database",
+            "--set",
+            "engine=mariadb",
+            "--set",
+            "clients=1",
+            "--budget",
+            "1",
+        ],
+    ),
+    (
+        "postgres",
+        &[
+            "database",
+            "--set",
+            "engine=postgresql",
+            "--set",
+            "clients=1",
+            "--budget",
+            "1",
+        ],
+    ),
+    (
+        "www-data",
+        &[
+            "web",
+            "--set",
+            "server=nginx",
+            "--set",
+            "connections=1",
+            "--budget",
+            "1",
+        ],
+    ),
+    (
+        "www-data",
+        &[
+            "web",
+            "--set",
+            "server=apache",
+            "--set",
+            "connections=1",
+            "--budget",
+            "1",
+        ],
+    ),
+    (
+        "www-data",
+        &[
+            "web",
+            "--set",
+            "connections=1",
+            "--budget",
+            "1",
+            "--server-prefix",
+            "nice -n 1",
+        ],
+    ),
 ];
 
 /// Where scratch directories may be.
@@ -189,17 +261,28 @@ fn a_servers_user_who_puts_links_everywhere_leads_root_nowhere() {
             });
             canary.is_untouched(&format!("{words:?} as {user}, at the end"));
             // A server may not work where its own files are replaced.
-            assert!(replaces || run.0.wait().unwrap().success(), "{words:?} as {user}: {}", place.said());
-            assert!(attacker.0.try_wait().unwrap().is_none(), "the attacker stopped by himself");
+            assert!(
+                replaces || run.0.wait().unwrap().success(),
+                "{words:?} as {user}: {}",
+                place.said()
+            );
+            assert!(
+                attacker.0.try_wait().unwrap().is_none(),
+                "the attacker stopped by himself"
+            );
         }
     }
 }
 
 /// Every entry of root's in a directory that belongs to somebody else.
 fn of_root_in_others(dir: &Path, found: &mut Vec<PathBuf>) {
-    let Ok(owner) = std::fs::symlink_metadata(dir).map(|meta| meta.uid()) else { return };
+    let Ok(owner) = std::fs::symlink_metadata(dir).map(|meta| meta.uid()) else {
+        return;
+    };
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        let Ok(meta) = std::fs::symlink_metadata(entry.path()) else { continue };
+        let Ok(meta) = std::fs::symlink_metadata(entry.path()) else {
+            continue;
+        };
         if owner != 0 && meta.uid() == 0 {
             found.push(entry.path());
         }
@@ -226,8 +309,15 @@ impl Watch {
 
     #[track_caller]
     fn saw_nothing_of_roots(&self, whose: &str) {
-        assert!(self.of_root.is_empty(), "{whose}: root's in a directory of somebody else: {:?}", self.of_root);
-        assert!(self.users, "{whose}: no directory of its user was ever seen, so that nothing of root's could be");
+        assert!(
+            self.of_root.is_empty(),
+            "{whose}: root's in a directory of somebody else: {:?}",
+            self.of_root
+        );
+        assert!(
+            self.users,
+            "{whose}: no directory of its user was ever seen, so that nothing of root's could be"
+        );
     }
 }
 
@@ -245,14 +335,25 @@ fn nothing_of_roots_lies_in_a_directory_of_a_servers_user() {
         run.0.try_wait().unwrap().is_some()
     });
     watch.saw_nothing_of_roots(&words.join(" "));
-    assert!(run.0.wait().unwrap().success(), "{words:?}: {}", place.said());
+    assert!(
+        run.0.wait().unwrap().success(),
+        "{words:?}: {}",
+        place.said()
+    );
 }
 
 fn owned_by(uid: u32, dir: &Path, depth: usize) -> bool {
-    std::fs::read_dir(dir).into_iter().flatten().flatten().any(|entry| {
-        let Ok(meta) = std::fs::symlink_metadata(entry.path()) else { return false };
-        meta.is_dir() && (meta.uid() == uid || (depth > 0 && owned_by(uid, &entry.path(), depth - 1)))
-    })
+    std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| {
+            let Ok(meta) = std::fs::symlink_metadata(entry.path()) else {
+                return false;
+            };
+            meta.is_dir()
+                && (meta.uid() == uid || (depth > 0 && owned_by(uid, &entry.path(), depth - 1)))
+        })
 }
 
 /// The host's own servers, with temporary tables in use, beside each lab: `bench/neighbours` starts both and compares.
@@ -264,13 +365,24 @@ fn the_hosts_own_servers_are_untouched_by_ours() {
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/neighbours");
     let mut command = Command::new(script);
-    command.arg("--binary").arg(binary()).arg("--short").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .arg("--binary")
+        .arg(binary())
+        .arg("--short")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut script = Ends(command.spawn().unwrap());
-    let (stdout, stderr) = (script.0.stdout.take().unwrap(), script.0.stderr.take().unwrap());
+    let (stdout, stderr) = (
+        script.0.stdout.take().unwrap(),
+        script.0.stderr.take().unwrap(),
+    );
     // A line for each lab; these are its runs' users.
     let (line, lines) = mpsc::channel();
-    let reader =
-        std::thread::spawn(move || BufReader::new(stdout).lines().for_each(|text| _ = line.send(text.unwrap())));
+    let reader = std::thread::spawn(move || {
+        BufReader::new(stdout)
+            .lines()
+            .for_each(|text| _ = line.send(text.unwrap()))
+    });
     let mut users = ["mysql", "mysql", "postgres", "www-data", "www-data"].into_iter();
     let (mut said, mut user) = (Vec::new(), users.next());
     let mut watch = Watch::default();
@@ -287,13 +399,26 @@ fn the_hosts_own_servers_are_untouched_by_ours() {
     let status = script.0.wait().unwrap();
     said.extend(lines.try_iter().map(|text| (text, Watch::default())));
     let all: String = said.iter().map(|(text, _)| format!("{text}\n")).collect();
-    assert!(status.success() && said.len() == 6, "{all}{}", std::io::read_to_string(stderr).unwrap());
-    said[..5].iter().for_each(|(text, watch)| watch.saw_nothing_of_roots(text));
+    assert!(
+        status.success() && said.len() == 6,
+        "{all}{}",
+        std::io::read_to_string(stderr).unwrap()
+    );
+    said[..5]
+        .iter()
+        .for_each(|(text, watch)| watch.saw_nothing_of_roots(text));
 }
 
 /// Scratch directories of all runs that have their own in /tmp.
 fn scratch_in_tmp() -> Vec<PathBuf> {
-    let ours = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("fingerpost-"));
-    let of_tmp = std::fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.path()).filter(ours);
+    let ours = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("fingerpost-"))
+    };
+    let of_tmp = std::fs::read_dir("/tmp")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(ours);
     of_tmp.chain(["/run/fingerpost".into()]).collect()
 }

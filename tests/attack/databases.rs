@@ -33,7 +33,10 @@ fn ended(args: &[&dyn AsRef<std::ffi::OsStr>]) -> Output {
 fn refused(output: &Output, word: &str) {
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{:?}: {told}", output.status);
-    assert!(told.starts_with("fingerpost: ") && told.lines().count() == 1 && told.contains(word), "{told}");
+    assert!(
+        told.starts_with("fingerpost: ") && told.lines().count() == 1 && told.contains(word),
+        "{told}"
+    );
 }
 
 /// A server that ends with the test.
@@ -44,10 +47,23 @@ struct Server {
 
 impl Server {
     fn start(from: &Path, more: &[&str]) -> Server {
-        let mut child = site(&[&"serve", &"--from", &from]).args(more).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = site(&[&"serve", &"--from", &from])
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim_end().trim_end_matches('/').rsplit(':').next().unwrap().parse().expect(&line);
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let port = line
+            .trim_end()
+            .trim_end_matches('/')
+            .rsplit(':')
+            .next()
+            .unwrap()
+            .parse()
+            .expect(&line);
         Server { child, port }
     }
 
@@ -60,18 +76,29 @@ impl Server {
     /// The status and the body.
     fn get(&self, path: &str) -> (u16, Vec<u8>) {
         let mut stream = self.connect();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
         let mut all = Vec::new();
         stream.read_to_end(&mut all).unwrap();
         let end = all.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
-        (String::from_utf8_lossy(&all[9..12]).parse().unwrap(), all[end + 4..].to_vec())
+        (
+            String::from_utf8_lossy(&all[9..12]).parse().unwrap(),
+            all[end + 4..].to_vec(),
+        )
     }
 
     /// Memory of its own, in MiB, of the server's processes.
     fn memory(&self) -> u64 {
         let pid = self.child.id();
-        let inner = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        let pids = inner.split_whitespace().map(str::to_owned).chain([pid.to_string()]);
+        let inner =
+            fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let pids = inner
+            .split_whitespace()
+            .map(str::to_owned)
+            .chain([pid.to_string()]);
         let of = |pid: String| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
             let line = status
@@ -140,7 +167,11 @@ fn silent_connections_delay_nobody() {
     let silent: Vec<TcpStream> = (0..400).map(|_| server.connect()).collect();
     let began = Instant::now();
     assert_eq!(server.get("/page"), (200, b"page".to_vec()));
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
     drop(silent);
 }
 
@@ -151,20 +182,37 @@ fn large_bodies_are_not_held_in_memory() {
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().join("srv");
     fs::create_dir(&dir).unwrap();
-    File::create(dir.join("large")).unwrap().set_len(SIZE).unwrap();
+    File::create(dir.join("large"))
+        .unwrap()
+        .set_len(SIZE)
+        .unwrap();
     for from in ["srv", "lmdb", "sqlite", "redb"] {
         let file = base.path().join(from);
         if from != "srv" {
-            assert!(ended(&[&"import", &dir, &file, &"--store", &from]).status.success());
+            assert!(
+                ended(&[&"import", &dir, &file, &"--store", &from])
+                    .status
+                    .success()
+            );
         }
         let server = Server::start(&file, &[]);
         let mut readers: Vec<TcpStream> = (0..12).map(|_| server.connect()).collect();
         for reader in &mut readers {
-            write!(reader, "GET /large HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+            write!(
+                reader,
+                "GET /large HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            )
+            .unwrap();
         }
-        readers.iter_mut().for_each(|r| r.read_exact(&mut [0; 1000]).unwrap());
+        readers
+            .iter_mut()
+            .for_each(|r| r.read_exact(&mut [0; 1000]).unwrap());
         // redb's cache holds the value once, for all of them; its check has read it, too.
-        let most = if from == "redb" { 64 + 3 * (SIZE >> 20) } else { 64 };
+        let most = if from == "redb" {
+            64 + 3 * (SIZE >> 20)
+        } else {
+            64
+        };
         let memory = server.memory();
         assert!(memory <= most, "{from}: {memory} MiB");
         let rest = std::io::copy(&mut readers.remove(0), &mut std::io::sink()).unwrap();
@@ -178,17 +226,32 @@ fn an_import_reads_ahead_so_many_bytes_and_no_more() {
     let dir = base.path().join("site");
     fs::create_dir(&dir).unwrap();
     for i in 0..30 {
-        File::create(dir.join(i.to_string())).unwrap().set_len(16 << 20).unwrap();
+        File::create(dir.join(i.to_string()))
+            .unwrap()
+            .set_len(16 << 20)
+            .unwrap();
     }
-    let mut child = site(&[&"import", &dir, &base.path().join("odb"), &"--store", &"sqlite"])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let (status, usage) = wait_usage(&child, Instant::now() + DEADLINE).unwrap().expect("it ends");
+    let mut child = site(&[
+        &"import",
+        &dir,
+        &base.path().join("odb"),
+        &"--store",
+        &"sqlite",
+    ])
+    .stderr(Stdio::null())
+    .spawn()
+    .unwrap();
+    let (status, usage) = wait_usage(&child, Instant::now() + DEADLINE)
+        .unwrap()
+        .expect("it ends");
     // It is gone already; this says so.
     let _ = child.wait();
     assert!(status.success());
-    assert!(usage.peak_bytes < 256 << 20, "{} MiB", usage.peak_bytes >> 20);
+    assert!(
+        usage.peak_bytes < 256 << 20,
+        "{} MiB",
+        usage.peak_bytes >> 20
+    );
 }
 
 /// A small file system of its own, unmounted at the end.
@@ -198,7 +261,13 @@ impl Small {
     fn mount(at: PathBuf, size: &str) -> Small {
         fs::create_dir(&at).unwrap();
         let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("mode=755,size={size}"), "none"])
+            .args([
+                "-t",
+                "tmpfs",
+                "-o",
+                &format!("mode=755,size={size}"),
+                "none",
+            ])
             .arg(&at)
             .status()
             .unwrap();
@@ -227,8 +296,15 @@ fn a_full_disk_is_a_sentence_and_leaves_nothing() {
     for (number, size) in ["4k", "16k", "64k", "256k", "4m"].into_iter().enumerate() {
         let small = Small::mount(base.path().join(number.to_string()), size);
         for engine in ENGINES {
-            refused(&ended(&[&"import", &dir, &small.0.join("odb"), &"--store", &engine]), "odb");
-            assert_eq!(fs::read_dir(&small.0).unwrap().count(), 0, "{engine} {size}");
+            refused(
+                &ended(&[&"import", &dir, &small.0.join("odb"), &"--store", &engine]),
+                "odb",
+            );
+            assert_eq!(
+                fs::read_dir(&small.0).unwrap().count(),
+                0,
+                "{engine} {size}"
+            );
         }
     }
     // A finished database on a disk that is full: there is no room for the file of locks.
@@ -248,7 +324,11 @@ fn imported(base: &Path, engine: &str) -> PathBuf {
     let (dir, file) = (base.join(format!("{engine}-site")), base.join(engine));
     fs::create_dir_all(dir.join("table")).unwrap();
     fs::write(dir.join("table/page"), "page").unwrap();
-    assert!(ended(&[&"import", &dir, &file, &"--store", &engine]).status.success());
+    assert!(
+        ended(&[&"import", &dir, &file, &"--store", &engine])
+            .status
+            .success()
+    );
     file
 }
 
@@ -260,9 +340,15 @@ fn what_is_whole_is_verified_and_what_is_cut_short_is_not() {
         let verified = ended(&[&"verify", &file]);
         assert!(
             verified.status.success()
-                && String::from_utf8_lossy(&verified.stdout).contains("1 cells in 2 tables, 4 bytes")
+                && String::from_utf8_lossy(&verified.stdout)
+                    .contains("1 cells in 2 tables, 4 bytes")
         );
-        File::options().write(true).open(&file).unwrap().set_len(5000).unwrap();
+        File::options()
+            .write(true)
+            .open(&file)
+            .unwrap()
+            .set_len(5000)
+            .unwrap();
         refused(&ended(&[&"verify", &file]), "");
     }
     let pipe = base.path().join("fifo");
@@ -282,7 +368,11 @@ fn a_strangers_lmdb_file_is_not_opened_unasked() {
         let listed = ended(&[&"ls", &file]);
         match engine {
             "lmdb" => refused(&listed, "--trust"),
-            _ => assert!(listed.status.success(), "{engine}: {}", String::from_utf8_lossy(&listed.stderr)),
+            _ => assert!(
+                listed.status.success(),
+                "{engine}: {}",
+                String::from_utf8_lossy(&listed.stderr)
+            ),
         }
         refused(&ended(&[&"put", &file, &"x", &"/dev/null"]), "--trust");
         assert!(ended(&[&"verify", &file]).status.success());

@@ -17,7 +17,9 @@ fn program(dir: &Path, name: &str, script: &str) {
 
 fn with_path(first: &Path, home: &Path, words: &[&str]) -> Output {
     let path = std::env::join_paths(
-        [first.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        [first.to_owned()]
+            .into_iter()
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     )
     .unwrap();
     Command::new(binary())
@@ -30,7 +32,14 @@ fn with_path(first: &Path, home: &Path, words: &[&str]) -> Output {
 }
 
 /// Asks each compiler for its version, as `doctor` does, and takes less time.
-const ASKS: [&str; 6] = ["run", "clock.gettime", "--profile", "quick", "--budget", "0.1"];
+const ASKS: [&str; 6] = [
+    "run",
+    "clock.gettime",
+    "--profile",
+    "quick",
+    "--budget",
+    "0.1",
+];
 
 #[test]
 fn root_runs_no_program_that_others_put_into_a_directory_of_path() {
@@ -40,7 +49,11 @@ fn root_runs_no_program_that_others_put_into_a_directory_of_path() {
     let (base, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (trap, mark) = (base.path().join("trap"), base.path().join("ran"));
     fs::create_dir(&trap).unwrap();
-    program(&trap, "cc", &format!("echo cc 1.0; touch {}", mark.display()));
+    program(
+        &trap,
+        "cc",
+        &format!("echo cc 1.0; touch {}", mark.display()),
+    );
     // While only root can write there it is searched: the trap works.
     let both: [&[&str]; 2] = [&["doctor", "--seconds", "1"], &ASKS];
     for words in both {
@@ -56,12 +69,18 @@ fn root_runs_no_program_that_others_put_into_a_directory_of_path() {
         let ended = with_path(&trap, home.path(), words);
         assert!(!mark.exists(), "{words:?}: root ran another user's program");
         let said = String::from_utf8(ended.stderr).unwrap();
-        assert!(said.contains("in PATH is not searched"), "{words:?}: {said}");
+        assert!(
+            said.contains("in PATH is not searched"),
+            "{words:?}: {said}"
+        );
     }
     fs::set_permissions(&trap, fs::Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::chown(&trap, Some(65534), Some(65534)).unwrap();
     with_path(&trap, home.path(), &ASKS);
-    assert!(!mark.exists(), "root ran a program in another user's directory");
+    assert!(
+        !mark.exists(),
+        "root ran a program in another user's directory"
+    );
     // The working directory is the trap: root goes where others write.
     let relative = Command::new(binary())
         .args(ASKS)
@@ -69,17 +88,35 @@ fn root_runs_no_program_that_others_put_into_a_directory_of_path() {
         .env("FINGERPOST_HOME", home.path())
         .current_dir(&trap)
         .output();
-    assert!(relative.unwrap().status.code().is_some() && !mark.exists(), "a program of the working directory was run");
+    assert!(
+        relative.unwrap().status.code().is_some() && !mark.exists(),
+        "a program of the working directory was run"
+    );
 }
 
 /// The words of a server that fails are quoted: on the progress line, in the table and in the record.
 #[test]
 fn the_words_of_a_server_reach_no_terminal_as_they_are() {
     let (base, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    program(base.path(), "nginx", r"printf '\033[2J\033]0;title\007 \302\233 \342\200\256 no good\n' >&2; exit 1");
-    let ended = with_path(base.path(), home.path(), &["run", "web", "--set", "server=nginx", "--budget", "2"]);
-    let said = format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
-    assert!(said.contains("no good"), "the server's words are not quoted at all: {said}");
+    program(
+        base.path(),
+        "nginx",
+        r"printf '\033[2J\033]0;title\007 \302\233 \342\200\256 no good\n' >&2; exit 1",
+    );
+    let ended = with_path(
+        base.path(),
+        home.path(),
+        &["run", "web", "--set", "server=nginx", "--budget", "2"],
+    );
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&ended.stdout),
+        String::from_utf8_lossy(&ended.stderr)
+    );
+    assert!(
+        said.contains("no good"),
+        "the server's words are not quoted at all: {said}"
+    );
     for bytes in [&ended.stdout, &ended.stderr] {
         assert_eq!(misleading(bytes), None, "{said:?}");
     }
@@ -91,9 +128,15 @@ fn the_words_of_a_server_reach_no_terminal_as_they_are() {
 fn what_the_caller_has_open_is_not_given_to_a_server() {
     let (base, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(base.path().join("secret"), "kept").unwrap();
-    program(base.path(), "nginx", "ls -l /proc/$$/fd >&2; echo no good >&2; exit 1");
+    program(
+        base.path(),
+        "nginx",
+        "ls -l /proc/$$/fd >&2; echo no good >&2; exit 1",
+    );
     let path = std::env::join_paths(
-        [base.path().to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        [base.path().to_owned()]
+            .into_iter()
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     );
     let script = r#"exec 9<>secret; exec "$0" run web --set server=nginx --budget 2"#;
     let mut command = Command::new("sh");
@@ -104,6 +147,9 @@ fn what_the_caller_has_open_is_not_given_to_a_server() {
         .env("FINGERPOST_HOME", home.path())
         .current_dir(base.path());
     let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
-    assert!(said.contains("no good"), "the server's words are not quoted at all: {said}");
+    assert!(
+        said.contains("no good"),
+        "the server's words are not quoted at all: {said}"
+    );
     assert!(!said.contains("secret"), "{said}");
 }

@@ -10,18 +10,24 @@ use crate::support::{binary, until};
 
 /// The worker whose command line has these words, below this process.
 fn worker(parent: u32, words: &[&str]) -> Option<u32> {
-    std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
-        let pid: u32 = entry.file_name().to_string_lossy().parse().ok()?;
-        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        let line = String::from_utf8_lossy(&std::fs::read(entry.path().join("cmdline")).ok()?).into_owned();
-        let all: Vec<&str> = line.split('\0').collect();
-        let is_child = stat.rsplit_once(')')?.1.split_whitespace().nth(1)? == parent.to_string();
-        (is_child && words.iter().all(|word| all.contains(word))).then_some(pid)
-    })
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .find_map(|entry| {
+            let pid: u32 = entry.file_name().to_string_lossy().parse().ok()?;
+            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            let line = String::from_utf8_lossy(&std::fs::read(entry.path().join("cmdline")).ok()?)
+                .into_owned();
+            let all: Vec<&str> = line.split('\0').collect();
+            let is_child =
+                stat.rsplit_once(')')?.1.split_whitespace().nth(1)? == parent.to_string();
+            (is_child && words.iter().all(|word| all.contains(word))).then_some(pid)
+        })
 }
 
 fn score(pid: u32) -> i32 {
-    std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).map_or(0, |text| text.trim().parse().unwrap())
+    std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj"))
+        .map_or(0, |text| text.trim().parse().unwrap())
 }
 
 /// Does to one worker of a run what the kernel does: it costs its row. One that was not seen as the kernel's choice, or
@@ -35,7 +41,12 @@ fn killed(words: &[&str], store: &str) {
 
 /// Sends a signal to a process; false where it is gone.
 fn signalled(pid: i32, signal: &str) -> bool {
-    Command::new("kill").args([signal, &pid.to_string()]).stderr(Stdio::null()).status().unwrap().success()
+    Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .stderr(Stdio::null())
+        .status()
+        .unwrap()
+        .success()
 }
 
 /// Whether a worker was hit; if so, that it cost its row.
@@ -65,12 +76,17 @@ fn is_hit(words: &[&str], store: &str) -> bool {
         .spawn()
         .unwrap();
     let mut found = None;
-    until("the kernel's choice is a worker, or the run is over", || {
-        found = worker(run.id(), words).filter(|pid| score(*pid) > score(run.id()));
-        found.is_some() || run.try_wait().unwrap().is_some()
-    });
+    until(
+        "the kernel's choice is a worker, or the run is over",
+        || {
+            found = worker(run.id(), words).filter(|pid| score(*pid) > score(run.id()));
+            found.is_some() || run.try_wait().unwrap().is_some()
+        },
+    );
     // On a busy machine it may have come and gone between two looks.
-    let Some(worker) = found.map(|pid| pid as i32) else { return false };
+    let Some(worker) = found.map(|pid| pid as i32) else {
+        return false;
+    };
     signalled(worker, "-STOP");
     let mut stopped = false;
     until("it stops or is gone", || {
@@ -78,18 +94,29 @@ fn is_hit(words: &[&str], store: &str) -> bool {
         stopped = state == Some('T');
         stopped || matches!(state, None | Some('Z' | 'X'))
     });
-    assert!(!stopped || signalled(worker, "-KILL"), "a stopped worker is there");
-    assert!(run.wait().unwrap().code().is_some(), "the run ended with its worker");
+    assert!(
+        !stopped || signalled(worker, "-KILL"),
+        "a stopped worker is there"
+    );
+    assert!(
+        run.wait().unwrap().code().is_some(),
+        "the run ended with its worker"
+    );
     let kept = load::from_path(&file).unwrap();
     assert!(kept.complete);
     let row = |store: &str| {
         let mut rows = kept.measurements.iter().filter(|m| m.probe == "site.round");
-        rows.find(|m| m.params.text("store") == Some(store)).unwrap()
+        rows.find(|m| m.params.text("store") == Some(store))
+            .unwrap()
     };
     assert_eq!(row("files-open").outcome, Outcome::Measured);
     // One that had given its answer before was not at work any more.
     let hit = stopped && row(store).outcome != Outcome::Measured;
-    assert!(!hit || row(store).reason.as_ref().unwrap().contains("SIGKILL"), "{:?}", row(store));
+    assert!(
+        !hit || row(store).reason.as_ref().unwrap().contains("SIGKILL"),
+        "{:?}",
+        row(store)
+    );
     hit
 }
 

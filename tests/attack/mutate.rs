@@ -36,7 +36,9 @@ struct Plan {
 }
 
 fn variable(name: &str) -> Option<u64> {
-    std::env::var(format!("FINGERPOST_ATTACK_{name}")).ok().map(|v| v.parse().expect("a whole number"))
+    std::env::var(format!("FINGERPOST_ATTACK_{name}"))
+        .ok()
+        .map(|v| v.parse().expect("a whole number"))
 }
 
 impl Plan {
@@ -54,7 +56,8 @@ impl Plan {
     /// Runs `case(worker, seed)` for each seed, prints one line of figures, and fails when a case did. A case says
     /// whether the damage was accepted: were all refused by a parser, then nothing behind it was tried.
     fn run(&self, kind: &str, case: impl Fn(u64, u64) -> Result<bool, Fault> + Sync) {
-        let (done, accepted, faults) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(Vec::new()));
+        let (done, accepted, faults) =
+            (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
             for worker in 0..self.workers {
                 let (done, accepted, faults, case) = (&done, &accepted, &faults, &case);
@@ -76,10 +79,16 @@ impl Plan {
         });
         let (cases, accepted) = (done.into_inner(), accepted.into_inner());
         summary(
-            &format!("kind={kind} seed={} cases={cases} accepted={accepted}", self.seed),
+            &format!(
+                "kind={kind} seed={} cases={cases} accepted={accepted}",
+                self.seed
+            ),
             &faults.into_inner().unwrap(),
         );
-        assert!(cases > 0 && (cases < 100 || accepted > cases / 20), "{accepted} of {cases} cases got past the parser");
+        assert!(
+            cases > 0 && (cases < 100 || accepted > cases / 20),
+            "{accepted} of {cases} cases got past the parser"
+        );
     }
 }
 
@@ -88,17 +97,32 @@ fn summary(head: &str, faults: &[(u64, Fault)]) {
     use std::fmt::Write as _;
     let mut line = format!("attack-result {head}");
     for name in oracle::KINDS {
-        let _ = write!(line, " {name}={}", faults.iter().filter(|(_, f)| f.kind == *name).count());
+        let _ = write!(
+            line,
+            " {name}={}",
+            faults.iter().filter(|(_, f)| f.kind == *name).count()
+        );
     }
     println!("{line}");
-    let first: Vec<String> = faults.iter().take(10).map(|(seed, f)| format!("seed {seed}: {}", f.text)).collect();
-    assert!(faults.is_empty(), "{head}: {} cases failed:\n{}", faults.len(), first.join("\n"));
+    let first: Vec<String> = faults
+        .iter()
+        .take(10)
+        .map(|(seed, f)| format!("seed {seed}: {}", f.text))
+        .collect();
+    assert!(
+        faults.is_empty(),
+        "{head}: {} cases failed:\n{}",
+        faults.len(),
+        first.join("\n")
+    );
 }
 
 /// Where the input of a case that failed is kept.
 fn keep(kind: &str, seed: u64, extension: &str, bytes: &[u8]) -> PathBuf {
-    let directory = std::env::var_os("FINGERPOST_ATTACK_KEEP")
-        .map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("attack"), PathBuf::from);
+    let directory = std::env::var_os("FINGERPOST_ATTACK_KEEP").map_or_else(
+        || PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("attack"),
+        PathBuf::from,
+    );
     std::fs::create_dir_all(&directory).unwrap();
     let path = directory.join(format!("{kind}-{seed}.{extension}"));
     std::fs::write(&path, bytes).unwrap();

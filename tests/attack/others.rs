@@ -29,14 +29,24 @@ fn open_dir(mode: u32) -> TempDir {
 /// What a user's shell does; it must do all of it.
 #[track_caller]
 fn shell(user: u32, script: &str) {
-    let status = Command::new("sh").args(["-ec", script]).uid(user).gid(user).current_dir("/").status().unwrap();
+    let status = Command::new("sh")
+        .args(["-ec", script])
+        .uid(user)
+        .gid(user)
+        .current_dir("/")
+        .status()
+        .unwrap();
     assert!(status.success(), "{script}");
 }
 
 /// A start of a user, which sweeps.
 fn start(user: u32, tmp: &Path, home: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(binary());
-    command.args(words).env("TMPDIR", tmp).env("FINGERPOST_HOME", home).current_dir("/");
+    command
+        .args(words)
+        .env("TMPDIR", tmp)
+        .env("FINGERPOST_HOME", home)
+        .current_dir("/");
     if user != 0 {
         command
             .uid(user)
@@ -54,7 +64,11 @@ const SHORT: [&str; 5] = ["run", "clock.gettime", "--budget", "0.2", "--quiet"];
 #[track_caller]
 fn ended_well(output: &Output) {
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(matches!(output.status.code(), Some(0..=3)), "{:?}: {said}", output.status);
+    assert!(
+        matches!(output.status.code(), Some(0..=3)),
+        "{:?}: {said}",
+        output.status
+    );
     assert!(!said.contains("panicked"), "{said}");
 }
 
@@ -89,9 +103,11 @@ fn a_journal_that_another_user_prepared_is_not_undone() {
         chown(file.with_file_name("beside"), Some(user), Some(user)).unwrap();
         let root = tmp.path().join(format!("fingerpost-{user}"));
         let control = tmp.path().join("fingerpost-control-0123456789abcdef");
-        for run in
-            [root.join("run-1-0"), root.join("control/run-0123456789abcdef"), control.join("run-0123456789abcdef")]
-        {
+        for run in [
+            root.join("run-1-0"),
+            root.join("control/run-0123456789abcdef"),
+            control.join("run-0123456789abcdef"),
+        ] {
             let (run, journal) = (run.display(), journal_against(&file));
             shell(
                 NOBODY,
@@ -131,7 +147,12 @@ fn a_temporary_directory_of_another_user_is_refused_and_links_in_it_are_not_foll
     ended_well(&output);
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("another user can change") && said.contains("TMPDIR"), "{said}");
+    assert!(
+        !output.status.success()
+            && said.contains("another user can change")
+            && said.contains("TMPDIR"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -151,13 +172,32 @@ fn a_runtime_directory_of_another_user_is_not_used() {
         ),
     );
     let mut command = Command::new(binary());
-    command.args(SHORT).uid(SOMEBODY).gid(SOMEBODY).env("TMPDIR", tmp.path()).env("FINGERPOST_HOME", home.path());
-    let output =
-        command.env("XDG_RUNTIME_DIR", runtime.path()).env("HOME", "/nonexistent").current_dir("/").output().unwrap();
+    command
+        .args(SHORT)
+        .uid(SOMEBODY)
+        .gid(SOMEBODY)
+        .env("TMPDIR", tmp.path())
+        .env("FINGERPOST_HOME", home.path());
+    let output = command
+        .env("XDG_RUNTIME_DIR", runtime.path())
+        .env("HOME", "/nonexistent")
+        .current_dir("/")
+        .output()
+        .unwrap();
     ended_well(&output);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
-    assert_eq!(fs::read_dir(runtime.path().join("fingerpost")).unwrap().count(), 1, "nothing of ours is put there");
+    assert_eq!(
+        fs::read_dir(runtime.path().join("fingerpost"))
+            .unwrap()
+            .count(),
+        1,
+        "nothing of ours is put there"
+    );
 }
 
 /// A run that waits with a server, in a process group of its own, and its temporary directory.
@@ -165,10 +205,22 @@ fn running() -> (Child, TempDir, TempDir) {
     let (tmp, home) = (open_dir(0o711), open_dir(0o755));
     let mut command = Command::new(binary());
     command
-        .args(["run", "web", "--quiet", "--budget", "60", "--set", "connections=1"])
+        .args([
+            "run",
+            "web",
+            "--quiet",
+            "--budget",
+            "60",
+            "--set",
+            "connections=1",
+        ])
         .process_group(0)
         .current_dir("/");
-    command.env("TMPDIR", tmp.path()).env("FINGERPOST_HOME", home.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .env("TMPDIR", tmp.path())
+        .env("FINGERPOST_HOME", home.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let child = command.spawn().unwrap();
     until("its servers run", || !started_in(tmp.path()).is_empty());
     (child, tmp, home)
@@ -177,22 +229,36 @@ fn running() -> (Child, TempDir, TempDir) {
 /// Processes whose mark names a directory below this one.
 fn started_in(tmp: &Path) -> Vec<i32> {
     let mark = format!("{}={}", child::MARK, tmp.display());
-    let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    let pids = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
     pids.filter(|pid| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|b| *b == 0).any(|word| word.starts_with(mark.as_bytes()))
+        environment
+            .split(|b| *b == 0)
+            .any(|word| word.starts_with(mark.as_bytes()))
     })
     .collect()
 }
 
 /// Every lock of a run, wherever it may lie.
 fn locks(tmp: &Path) -> Vec<PathBuf> {
-    let within = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect::<Vec<_>>();
+    let within = |dir: &Path| {
+        fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.path())
+            .collect::<Vec<_>>()
+    };
     let dirs = within(Path::new(CONTROL))
         .into_iter()
         .chain(within(tmp))
         .chain(within(tmp).into_iter().flat_map(|dir| within(&dir)));
-    dirs.map(|dir| dir.join("lock")).filter(|lock| lock.exists()).collect()
+    dirs.map(|dir| dir.join("lock"))
+        .filter(|lock| lock.exists())
+        .collect()
 }
 
 #[test]
@@ -241,9 +307,19 @@ impl Killed {
             tmp.join("fingerpost-0").join(format!("run-1-{random}")),
         ];
         for (dir, journal) in dirs.iter().zip([journal, former.as_bytes()]) {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).unwrap();
-            let new =
-                |name: &str| fs::File::options().write(true).create_new(true).mode(0o600).open(dir.join(name)).unwrap();
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(dir)
+                .unwrap();
+            let new = |name: &str| {
+                fs::File::options()
+                    .write(true)
+                    .create_new(true)
+                    .mode(0o600)
+                    .open(dir.join(name))
+                    .unwrap()
+            };
             std::io::Write::write_all(&mut new("journal"), journal).unwrap();
             new("lock");
         }
@@ -264,30 +340,50 @@ fn a_strangers_process_group_is_not_killed() {
     }
     let (tmp, home) = (open_dir(0o1777), open_dir(0o755));
     // The first process of the group is gone, the number is still in use.
-    let mut leader =
-        Command::new("sh").args(["-c", "sleep 600 & echo $!"]).process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+    let mut leader = Command::new("sh")
+        .args(["-c", "sleep 600 & echo $!"])
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let pgid = leader.id();
     let mut member = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(leader.stdout.take().unwrap()), &mut member).unwrap();
+    std::io::BufRead::read_line(
+        &mut std::io::BufReader::new(leader.stdout.take().unwrap()),
+        &mut member,
+    )
+    .unwrap();
     leader.wait().unwrap();
     let member: i32 = member.trim().parse().unwrap();
-    let mut alone = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+    let mut alone = Command::new("sleep")
+        .arg("600")
+        .process_group(0)
+        .spawn()
+        .unwrap();
     let boot = fingerpost_sys::journal::boot_id();
-    let kill = |pgid: u32| format!(r#""undo":"kill_group","pgid":{pgid},"start":12345,"boot":{boot:?}}}"#);
+    let kill =
+        |pgid: u32| format!(r#""undo":"kill_group","pgid":{pgid},"start":12345,"boot":{boot:?}}}"#);
     let area = tmp.path().join("fingerpost-0123456789abcdef");
     let text = format!(
         "{{\"n\":0,\"undo\":\"remove_directory\",\"path\":{area:?}}}\n{{\"n\":1,{}\n{{\"n\":2,{}\n",
         kill(pgid),
         kill(alone.id())
     );
-    let killed = Killed::with(tmp.path(), text.as_bytes(), &format!("{{{}\n{{{}\n", kill(pgid), kill(alone.id())));
+    let killed = Killed::with(
+        tmp.path(),
+        text.as_bytes(),
+        &format!("{{{}\n{{{}\n", kill(pgid), kill(alone.id())),
+    );
     ended_well(&start(0, tmp.path(), home.path(), &SHORT));
     let start_time = child::start_time(member);
     let lives = alone.try_wait().unwrap().is_none();
     let _ = child::signal(member, 9);
     alone.kill().unwrap();
     alone.wait().unwrap();
-    assert!(start_time.is_some() && lives, "the member {start_time:?}, the other group {lives}");
+    assert!(
+        start_time.is_some() && lives,
+        "the member {start_time:?}, the other group {lives}"
+    );
     assert!(!killed.0[0].exists(), "the journal was undone all the same");
 }
 
@@ -305,22 +401,33 @@ fn journals_that_are_too_long_or_not_ours_are_kept_and_change_nothing() {
          {{\"n\":1,\"undo\":\"remove_path\",\"path\":{:?}}}\n",
         area.join("x")
     );
-    let against: String =
-        journal_against(&file).lines().skip(2).map(|l| l.replace("\"n\":", "\"n\":1") + "\n").collect();
+    let against: String = journal_against(&file)
+        .lines()
+        .skip(2)
+        .map(|l| l.replace("\"n\":", "\"n\":1") + "\n")
+        .collect();
     let whole = valid + &against;
     let seed = fastrand::u64(..);
     eprintln!("seed {seed}");
     let mut chance = fastrand::Rng::with_seed(seed);
-    let mut runs: Vec<Killed> =
-        (0..60).map(|_| Killed::with(tmp.path(), &mutated(whole.as_bytes(), &mut chance), "")).collect();
-    runs.push(Killed::with(tmp.path(), &b"{\"struck\":1}\n".repeat(1 << 20), ""));
+    let mut runs: Vec<Killed> = (0..60)
+        .map(|_| Killed::with(tmp.path(), &mutated(whole.as_bytes(), &mut chance), ""))
+        .collect();
+    runs.push(Killed::with(
+        tmp.path(),
+        &b"{\"struck\":1}\n".repeat(1 << 20),
+        "",
+    ));
     runs.push(Killed::with(tmp.path(), whole.as_bytes(), ""));
     let output = start(0, tmp.path(), home.path(), &SHORT);
     ended_well(&output);
     assert!(output.status.success(), "the run itself goes on");
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
     assert!(file.with_file_name("beside").exists());
-    assert!(runs[60..].iter().all(|run| run.0[0].exists()), "what was refused is kept to be looked at");
+    assert!(
+        runs[60..].iter().all(|run| run.0[0].exists()),
+        "what was refused is kept to be looked at"
+    );
 }
 
 /// A few bytes changed, cut out or doubled. None of the letters makes a path of this machine.
@@ -381,7 +488,11 @@ fn swapped(base: &Path, treasure: &Path) -> Child {
          while :; do mv -T real inner; mv -T inner real; mv -T link inner; mv -T inner link; done"
     );
     let mut command = Command::new("sh");
-    command.args(["-c", &script]).uid(NOBODY).gid(NOBODY).stdout(Stdio::piped());
+    command
+        .args(["-c", &script])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .stdout(Stdio::piped());
     let mut child = child::die_with_parent(&mut command).spawn().unwrap();
     let mut word = [0; 6];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut word).unwrap();
@@ -413,23 +524,49 @@ fn root_works_in_no_directory_that_another_user_can_change() {
     ];
     for course in courses {
         // The changing name several times, for what it is in that moment is chance.
-        let places = [base.path(), sticky.path(), group.path()].into_iter().chain([inner.as_path(); 5]);
+        let places = [base.path(), sticky.path(), group.path()]
+            .into_iter()
+            .chain([inner.as_path(); 5]);
         for place in places {
-            let words: Vec<String> = course.iter().map(|w| w.replace("=D", &format!("={}", place.display()))).collect();
-            let words: Vec<&str> =
-                ["run", "--quiet", "--budget", "2"].into_iter().chain(words.iter().map(String::as_str)).collect();
+            let words: Vec<String> = course
+                .iter()
+                .map(|w| w.replace("=D", &format!("={}", place.display())))
+                .collect();
+            let words: Vec<&str> = ["run", "--quiet", "--budget", "2"]
+                .into_iter()
+                .chain(words.iter().map(String::as_str))
+                .collect();
             let output = start(0, Path::new("/tmp"), home.path(), &words);
             let said = String::from_utf8_lossy(&output.stderr);
             let told = format!("{said}{}", String::from_utf8_lossy(&output.stdout));
-            assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {:?} {told}", output.status);
-            assert!(place == inner || told.contains("another user can change"), "{words:?}: {told}");
-            assert_eq!(fs::read_dir(kept.path()).unwrap().count(), 0, "{words:?}: {told}");
+            assert!(
+                matches!(output.status.code(), Some(2 | 3)),
+                "{words:?}: {:?} {told}",
+                output.status
+            );
+            assert!(
+                place == inner || told.contains("another user can change"),
+                "{words:?}: {told}"
+            );
+            assert_eq!(
+                fs::read_dir(kept.path()).unwrap().count(),
+                0,
+                "{words:?}: {told}"
+            );
         }
     }
     swapper.kill().unwrap();
     swapper.wait().unwrap();
-    let made = |dir: &Path| fs::read_dir(dir).unwrap().flatten().any(|e| e.metadata().is_ok_and(|m| m.uid() == 0));
+    let made = |dir: &Path| {
+        fs::read_dir(dir)
+            .unwrap()
+            .flatten()
+            .any(|e| e.metadata().is_ok_and(|m| m.uid() == 0))
+    };
     // By the descriptor: which of its two names the directory had when the loop was killed is chance.
     let real = PathBuf::from(format!("/proc/self/fd/{}", real.as_raw_fd()));
-    assert!(!made(base.path()) && !made(sticky.path()) && !made(&real), "root made something there");
+    assert!(
+        !made(base.path()) && !made(sticky.path()) && !made(&real),
+        "root made something there"
+    );
 }

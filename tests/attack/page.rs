@@ -21,19 +21,40 @@ struct Page {
 impl Page {
     fn start(home: Home) -> Page {
         let mut command = home.command(&["serve"]);
-        let mut process = child::die_with_parent(command.stdout(Stdio::piped()).stderr(Stdio::null())).spawn().unwrap();
+        let mut process =
+            child::die_with_parent(command.stdout(Stdio::piped()).stderr(Stdio::null()))
+                .spawn()
+                .unwrap();
         let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").expect("the address is the first line").trim_end_matches('/');
+        BufReader::new(process.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .trim()
+            .strip_prefix("http://")
+            .expect("the address is the first line")
+            .trim_end_matches('/');
         let (host, token) = address.split_once('/').unwrap();
-        Page { process, _home: home, host: host.to_owned(), base: format!("/{token}") }
+        Page {
+            process,
+            _home: home,
+            host: host.to_owned(),
+            base: format!("/{token}"),
+        }
     }
 
     /// What a GET gives: everything, as it came.
     fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
-        write!(stream, "GET {}{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.base, self.host).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(90)))
+            .unwrap();
+        write!(
+            stream,
+            "GET {}{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            self.base, self.host
+        )
+        .unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         String::from_utf8(answer).unwrap()
@@ -54,11 +75,17 @@ const HONEST: Duration = Duration::from_secs(4);
 fn silent_connections_delay_nobody() {
     let page = Page::start(Home::new());
     for count in [64, 128, 512] {
-        let silent: Vec<TcpStream> = (0..count).map(|_| TcpStream::connect(&page.host).unwrap()).collect();
+        let silent: Vec<TcpStream> = (0..count)
+            .map(|_| TcpStream::connect(&page.host).unwrap())
+            .collect();
         let began = Instant::now();
         let answer = page.get("/");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        assert!(began.elapsed() < HONEST, "{count} silent connections: {:?}", began.elapsed());
+        assert!(
+            began.elapsed() < HONEST,
+            "{count} silent connections: {:?}",
+            began.elapsed()
+        );
         drop(silent);
     }
 }
@@ -85,7 +112,10 @@ fn no_answer_has_a_character_that_acts() {
     let mut run = fixture::with_everything();
     run.host.hostname = "x\u{1b}[2J\u{202e}\u{2028}\u{feff}\u{9b}y".into();
     run.command = vec!["\u{200b}\u{e0041}".into()];
-    home.write(&format!("runs/{}.json", run.id), serde_json::to_vec(&run).unwrap());
+    home.write(
+        &format!("runs/{}.json", run.id),
+        serde_json::to_vec(&run).unwrap(),
+    );
     let page = Page::start(home);
     let id = &run.id;
     for path in [
@@ -101,7 +131,9 @@ fn no_answer_has_a_character_that_acts() {
         let answer = page.get(&path);
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         assert!(!body.is_empty(), "{path}: {answer}");
-        let acts = body.chars().find(|c| misleads(*c) && !matches!(c, '\n' | '\t' | '\r'));
+        let acts = body
+            .chars()
+            .find(|c| misleads(*c) && !matches!(c, '\n' | '\t' | '\r'));
         assert_eq!(acts, None, "{path}");
     }
     let answer = page.get(&format!("/run/{id}/record"));

@@ -31,7 +31,11 @@ fn text(run: &Run) -> String {
 fn totals_that_cannot_be_are_refused_with_their_place() {
     let home = Home::new();
     let run = fixture::with_everything();
-    for total in ["server.user.seconds", "server.blocked.disk.seconds", "step.elapsed.seconds"] {
+    for total in [
+        "server.user.seconds",
+        "server.blocked.disk.seconds",
+        "step.elapsed.seconds",
+    ] {
         for value in [-1.0, 1e300, -1e-300] {
             let mut run = run.clone();
             for o in &mut run.observations {
@@ -41,7 +45,11 @@ fn totals_that_cannot_be_are_refused_with_their_place() {
             let file = home.write("x.json", text(&run));
             for command in ["show", "explain"] {
                 let said = home.says(&[command.as_ref(), file.as_os_str()]);
-                assert!(said.refused().contains("observations[0]: the total"), "{}", said.err);
+                assert!(
+                    said.refused().contains("observations[0]: the total"),
+                    "{}",
+                    said.err
+                );
             }
         }
     }
@@ -54,9 +62,15 @@ fn numbers_out_of_range_are_refused_everywhere() {
     let spoilt = [
         ("\"duration_s\":58.25", "\"duration_s\":1e300"),
         ("\"clock_ns\":21.4", "\"clock_ns\":-21.4"),
-        ("\"memory_bytes\":", "\"memory_bytes\":18446744073709551615,\"was\":"),
+        (
+            "\"memory_bytes\":",
+            "\"memory_bytes\":18446744073709551615,\"was\":",
+        ),
         ("\"batch\":", "\"batch\":18446744073709551615,\"was\":"),
-        ("\"seconds_per_transaction\":", "\"seconds_per_transaction\":-1,\"was\":"),
+        (
+            "\"seconds_per_transaction\":",
+            "\"seconds_per_transaction\":-1,\"was\":",
+        ),
         ("\"share\":", "\"share\":1e200,\"was\":"),
         ("\"unexplained\":", "\"unexplained\":-1e200,\"was\":"),
         ("\"lost\":", "\"lost\":18446744073709551615,\"was\":"),
@@ -66,7 +80,11 @@ fn numbers_out_of_range_are_refused_everywhere() {
         assert_ne!(edited, whole, "{from} is not in the run");
         let file = home.write("x.json", edited);
         let said = home.says(&["show".as_ref(), file.as_os_str()]);
-        assert!(said.refused().contains("is not a valid run"), "{to}: {}", said.err);
+        assert!(
+            said.refused().contains("is not a valid run"),
+            "{to}: {}",
+            said.err
+        );
     }
 }
 
@@ -75,7 +93,9 @@ fn filled(array: &str, value: &str, bytes: usize) -> String {
     let mut run = fixture::with_everything();
     run.measurements.truncate(2);
     let whole = text(&run);
-    let (before, after) = whole.split_once(array).unwrap_or_else(|| panic!("{array} is not in the run"));
+    let (before, after) = whole
+        .split_once(array)
+        .unwrap_or_else(|| panic!("{array} is not in the run"));
     let values = format!("{value},").repeat(bytes / (value.len() + 1));
     format!("{before}{array}{values}{after}")
 }
@@ -90,7 +110,10 @@ fn memory_is_bounded_by_the_file_and_time_is_linear() {
         ("\"samples\":[", "0"),
         ("\"points\":[", "[0,0]"),
         ("\"processes\":[", "{\"samples\":[]}"),
-        ("\"findings\":[", "{\"cause\":\"\",\"layer\":\"host\",\"status\":\"guilty\",\"share\":0,\"evidence\":[]}"),
+        (
+            "\"findings\":[",
+            "{\"cause\":\"\",\"layer\":\"host\",\"status\":\"guilty\",\"share\":0,\"evidence\":[]}",
+        ),
     ] {
         let cpu = [3 << 20, 24 << 20].map(|bytes| {
             let content = filled(array, value, bytes);
@@ -102,7 +125,10 @@ fn memory_is_bounded_by_the_file_and_time_is_linear() {
                 said
             };
             // The figure is not below what this process holds, and other tests hold something for a moment.
-            let said = (0..4).map(|_| tried()).find(|said| said.usage.peak_bytes <= most).unwrap_or_else(tried);
+            let said = (0..4)
+                .map(|_| tried())
+                .find(|said| said.usage.peak_bytes <= most)
+                .unwrap_or_else(tried);
             assert!(
                 said.usage.peak_bytes <= most,
                 "{array} {value} of {bytes}: {} of {most} bytes",
@@ -117,11 +143,25 @@ fn memory_is_bounded_by_the_file_and_time_is_linear() {
 /// A run with so many rows of one probe, whose parameters begin alike.
 fn rows(id: &str, side: &str, count: usize) -> Run {
     let mut run = fixture::with_id(id);
-    let row = run.measurements.iter().find(|m| m.outcome == Outcome::Measured).unwrap().clone();
-    let params =
-        |i: usize| Params::new().with("a", "the same in all").with("b", format!("{i:06} {side}")).with("n", i as i64);
-    run.measurements =
-        (0..count).map(|i| Measurement { params: params(i), processes: vec![], ..row.clone() }).collect();
+    let row = run
+        .measurements
+        .iter()
+        .find(|m| m.outcome == Outcome::Measured)
+        .unwrap()
+        .clone();
+    let params = |i: usize| {
+        Params::new()
+            .with("a", "the same in all")
+            .with("b", format!("{i:06} {side}"))
+            .with("n", i as i64)
+    };
+    run.measurements = (0..count)
+        .map(|i| Measurement {
+            params: params(i),
+            processes: vec![],
+            ..row.clone()
+        })
+        .collect();
     run
 }
 
@@ -130,9 +170,18 @@ fn rows_that_do_not_align_take_linear_time() {
     let home = Home::new();
     for profile in [Profile::Quick, Profile::Imported] {
         let cpu = [1_250, 10_000].map(|count| {
-            let base = Run { profile, ..rows("20260102T030405Z-00000001", "base", count) };
-            let new = Run { profile, ..rows("20260102T030405Z-00000002", "new", count) };
-            let files = [home.write("a.json", text(&base)), home.write("b.json", text(&new))];
+            let base = Run {
+                profile,
+                ..rows("20260102T030405Z-00000001", "base", count)
+            };
+            let new = Run {
+                profile,
+                ..rows("20260102T030405Z-00000002", "new", count)
+            };
+            let files = [
+                home.write("a.json", text(&base)),
+                home.write("b.json", text(&new)),
+            ];
             let said = home.says(&[
                 "compare".as_ref(),
                 files[0].as_os_str(),

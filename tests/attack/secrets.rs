@@ -26,7 +26,11 @@ impl Home {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(binary());
-        command.args(words).env("FINGERPOST_HOME", self.0.path()).env("HOME", self.0.path()).current_dir(self.0.path());
+        command
+            .args(words)
+            .env("FINGERPOST_HOME", self.0.path())
+            .env("HOME", self.0.path())
+            .current_dir(self.0.path());
         command.stdin(Stdio::null());
         command
     }
@@ -49,9 +53,19 @@ impl Home {
     }
 
     fn shows_none(&self) {
-        for format in ["table", "json", "csv", "markdown", "go-bench", "openmetrics"] {
+        for format in [
+            "table",
+            "json",
+            "csv",
+            "markdown",
+            "go-bench",
+            "openmetrics",
+        ] {
             let text = self.says(&["show", "latest", "--format", format]);
-            assert!(text.len() > 4 && !holds(text.as_bytes()), "{format}: {text}");
+            assert!(
+                text.len() > 4 && !holds(text.as_bytes()),
+                "{format}: {text}"
+            );
         }
         for words in [
             &["report", "latest", "-o", "r.html"][..],
@@ -62,27 +76,45 @@ impl Home {
             let text = self.says(words);
             assert!(!holds(text.as_bytes()), "{words:?}: {text}");
         }
-        assert!(!holds(&std::fs::read(self.0.path().join("r.html")).unwrap()), "the report");
+        assert!(
+            !holds(&std::fs::read(self.0.path().join("r.html")).unwrap()),
+            "the report"
+        );
         self.page_shows_none();
     }
 
     fn page_shows_none(&self) {
-        let mut page =
-            self.command(&["serve", "--port", "0"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut page = self
+            .command(&["serve", "--port", "0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut line = Vec::new();
         let out = page.stdout.as_mut().unwrap();
         let mut byte = [0];
         while out.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
             line.push(byte[0]);
         }
-        let address = String::from_utf8(line).unwrap().trim().trim_end_matches('/').to_owned();
+        let address = String::from_utf8(line)
+            .unwrap()
+            .trim()
+            .trim_end_matches('/')
+            .to_owned();
         let get = |path: &str| minreq::get(format!("{address}{path}")).send().unwrap();
         let list = get("/");
         let body = list.as_str().unwrap().to_owned();
-        let id = files(&self.0.path().join("runs"))[0].file_stem().unwrap().to_string_lossy().into_owned();
+        let id = files(&self.0.path().join("runs"))[0]
+            .file_stem()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
         let run = get(&format!("/run/{id}"));
         assert_eq!((list.status_code, run.status_code), (200, 200));
-        assert!(!holds(body.as_bytes()) && !holds(run.as_bytes()), "the page");
+        assert!(
+            !holds(body.as_bytes()) && !holds(run.as_bytes()),
+            "the page"
+        );
         end(page);
     }
 }
@@ -93,7 +125,9 @@ fn end(mut child: Child) {
 }
 
 fn holds(bytes: &[u8]) -> bool {
-    bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
+    bytes
+        .windows(SECRET.len())
+        .any(|window| window == SECRET.as_bytes())
 }
 
 fn files(dir: &Path) -> Vec<PathBuf> {
@@ -114,9 +148,13 @@ fn tree(root: u32) -> BTreeSet<u32> {
     loop {
         let before = all.len();
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-            let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {
+                continue;
+            };
             let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+            let parent = stat
+                .rsplit_once(')')
+                .and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
             if parent.is_some_and(|parent: u32| all.contains(&parent)) {
                 all.insert(pid);
             }
@@ -156,8 +194,13 @@ fn no_process_that_we_start_has_the_password_where_others_can_read_it() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        until("the server is asked", || !connections.lock().unwrap().is_empty());
-        let below: Vec<u32> = tree(run.id()).into_iter().filter(|pid| *pid != run.id()).collect();
+        until("the server is asked", || {
+            !connections.lock().unwrap().is_empty()
+        });
+        let below: Vec<u32> = tree(run.id())
+            .into_iter()
+            .filter(|pid| *pid != run.id())
+            .collect();
         assert!(!below.is_empty());
         for pid in below {
             for file in ["cmdline", "environ"] {
@@ -169,7 +212,11 @@ fn no_process_that_we_start_has_the_password_where_others_can_read_it() {
         run.kill().unwrap();
         connections.lock().unwrap().clear();
         let mut said = String::new();
-        run.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        run.stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
         run.wait().unwrap();
         assert!(!holds(said.as_bytes()), "{said}");
         home.keeps_none();
@@ -180,13 +227,37 @@ fn no_process_that_we_start_has_the_password_where_others_can_read_it() {
 fn what_failed_and_what_was_refused_is_told_without_the_password() {
     let home = Home::new();
     for words in [
-        &["run", "database", "--set", "url=mysql://root:SECRET@127.0.0.1:1/x"][..],
-        &["run", "database", "--set=url=postgres://u:SECRET@127.0.0.1:1/x?ssl=1"],
-        &["run", "database", "--set", "url=mysql://root:SECRET@127.0.0.1:0/x"],
-        &["run", "database", "--set", "mysql://root:SECRET@127.0.0.1/x"],
+        &[
+            "run",
+            "database",
+            "--set",
+            "url=mysql://root:SECRET@127.0.0.1:1/x",
+        ][..],
+        &[
+            "run",
+            "database",
+            "--set=url=postgres://u:SECRET@127.0.0.1:1/x?ssl=1",
+        ],
+        &[
+            "run",
+            "database",
+            "--set",
+            "url=mysql://root:SECRET@127.0.0.1:0/x",
+        ],
+        &[
+            "run",
+            "database",
+            "--set",
+            "mysql://root:SECRET@127.0.0.1/x",
+        ],
         &["run", "database", "--set", "password=SECRET"],
         &["run", "web", "--set", "url=http://u:SECRET@127.0.0.1:1/"],
-        &["run", "web", "--set", "url=http://127.0.0.1:1/?token=SECRET"],
+        &[
+            "run",
+            "web",
+            "--set",
+            "url=http://127.0.0.1:1/?token=SECRET",
+        ],
         &["run", "--password=SECRET"],
         &["run", "mysql://root:SECRET@127.0.0.1/x"],
         &[
@@ -199,7 +270,10 @@ fn what_failed_and_what_was_refused_is_told_without_the_password() {
         ],
         &["show", "http://u:SECRET@127.0.0.1/run.json"],
     ] {
-        let words: Vec<String> = words.iter().map(|word| word.replace("SECRET", SECRET)).collect();
+        let words: Vec<String> = words
+            .iter()
+            .map(|word| word.replace("SECRET", SECRET))
+            .collect();
         let text = home.says(&words.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(!holds(text.as_bytes()), "{words:?}: {text}");
     }
@@ -215,7 +289,10 @@ fn web_server() -> u16 {
             std::thread::spawn(move || {
                 let mut request = [0; 4096];
                 while stream.read(&mut request).is_ok_and(|n| n > 0) {
-                    if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+                    if stream
+                        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                        .is_err()
+                    {
                         return;
                     }
                 }
@@ -228,9 +305,25 @@ fn web_server() -> u16 {
 #[test]
 fn rows_of_a_server_of_ones_own_do_not_tell_the_token_in_its_address() {
     let home = Home::new();
-    let url = format!("url=http://127.0.0.1:{}/x?token={SECRET}&page=1", web_server());
-    let said = home.says(&["run", "web", "--set", &url, "--set", "connections=1", "--budget", "2", "-q"]);
-    assert!(said.contains("web.throughput") && !holds(said.as_bytes()), "{said}");
+    let url = format!(
+        "url=http://127.0.0.1:{}/x?token={SECRET}&page=1",
+        web_server()
+    );
+    let said = home.says(&[
+        "run",
+        "web",
+        "--set",
+        &url,
+        "--set",
+        "connections=1",
+        "--budget",
+        "2",
+        "-q",
+    ]);
+    assert!(
+        said.contains("web.throughput") && !holds(said.as_bytes()),
+        "{said}"
+    );
     home.keeps_none();
 }
 
@@ -252,7 +345,10 @@ fn the_words_of_an_explained_command_are_cut() {
             SECRET,
         ];
         let said = home.says(&words);
-        assert!(said.replace('\\', "").contains("***") && !holds(said.as_bytes()), "{said}");
+        assert!(
+            said.replace('\\', "").contains("***") && !holds(said.as_bytes()),
+            "{said}"
+        );
     }
 }
 
@@ -260,10 +356,16 @@ fn the_words_of_an_explained_command_are_cut() {
 fn old_record() -> Run {
     let mut run = fixture::run();
     let url = format!("mysql://root:{SECRET}@db/x");
-    run.command =
-        ["fingerpost", "run", "--set", &format!("url={url}"), "--server-prefix", &format!("env PGPASSWORD={SECRET}")]
-            .map(str::to_owned)
-            .to_vec();
+    run.command = [
+        "fingerpost",
+        "run",
+        "--set",
+        &format!("url={url}"),
+        "--server-prefix",
+        &format!("env PGPASSWORD={SECRET}"),
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let params = Params::new().with("server", format!("http://u:{SECRET}@127.0.0.1/").as_str());
     run.measurements[0].params = params;
     run.measurements[0].reason = Some(format!("url={url} does not answer"));
@@ -299,8 +401,17 @@ fn a_private_server_does_not_inherit_the_users_passwords() {
         return;
     }
     let home = Home::new();
-    let mut command =
-        home.command(&["run", "web", "--set", "server=nginx", "--set", "connections=1", "--budget", "20", "-q"]);
+    let mut command = home.command(&[
+        "run",
+        "web",
+        "--set",
+        "server=nginx",
+        "--set",
+        "connections=1",
+        "--budget",
+        "20",
+        "-q",
+    ]);
     let mut run = command
         .env("PGPASSWORD", SECRET)
         .env("MYSQL_PWD", SECRET)
@@ -310,12 +421,16 @@ fn a_private_server_does_not_inherit_the_users_passwords() {
         .unwrap();
     let mut others = Vec::new();
     until("the server runs as another user", || {
-        let is_others = |pid: &u32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|meta| meta.uid() != 0);
+        let is_others =
+            |pid: &u32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|meta| meta.uid() != 0);
         // Until it has become the server it is a copy of this program, which no other user may read: the kernel clears
         // its dumpable flag.
         let exe = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
         let is_a_server = |pid: &u32| exe(*pid).is_some_and(|server| Some(server) != exe(run.id()));
-        others = tree(run.id()).into_iter().filter(|pid| is_others(pid) && is_a_server(pid)).collect();
+        others = tree(run.id())
+            .into_iter()
+            .filter(|pid| is_others(pid) && is_a_server(pid))
+            .collect();
         assert!(run.try_wait().unwrap().is_none(), "it ended");
         !others.is_empty()
     });
@@ -330,7 +445,10 @@ fn a_private_server_does_not_inherit_the_users_passwords() {
 
 /// Ends a run as a user does, so that it cleans up.
 fn end_well(run: &mut Child) {
-    let killed = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
+    let killed = Command::new("kill")
+        .args(["-INT", &run.id().to_string()])
+        .status()
+        .unwrap();
     assert!(killed.success());
     run.wait().unwrap();
 }

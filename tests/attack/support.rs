@@ -11,14 +11,19 @@ pub const DEADLINE: Duration = Duration::from_secs(240);
 /// What is attacked: the program as built, or another version that `FINGERPOST_ATTACKED` names, which is how a test is
 /// seen to fail.
 pub fn binary() -> PathBuf {
-    std::env::var_os("FINGERPOST_ATTACKED")
-        .map_or_else(|| Path::new(env!("CARGO_BIN_EXE_fingerpost")).to_owned(), PathBuf::from)
+    std::env::var_os("FINGERPOST_ATTACKED").map_or_else(
+        || Path::new(env!("CARGO_BIN_EXE_fingerpost")).to_owned(),
+        PathBuf::from,
+    )
 }
 
 /// Whether the tests that need a second user can run. Where everything has to be tested they must.
 pub fn is_root() -> bool {
     let root = fingerpost_sys::system::is_root();
-    assert!(root || std::env::var("CI").as_deref() != Ok("true"), "with CI set, these tests run as root");
+    assert!(
+        root || std::env::var("CI").as_deref() != Ok("true"),
+        "with CI set, these tests run as root"
+    );
     root
 }
 
@@ -27,7 +32,10 @@ pub fn is_root() -> bool {
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        assert!(
+            began.elapsed() < DEADLINE,
+            "{what}: not within {DEADLINE:?}"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -40,7 +48,9 @@ pub struct Home {
 impl Home {
     /// An empty one.
     pub fn new() -> Home {
-        let home = Home { dir: tempfile::tempdir().unwrap() };
+        let home = Home {
+            dir: tempfile::tempdir().unwrap(),
+        };
         std::fs::create_dir(home.path("runs")).unwrap();
         home
     }
@@ -59,7 +69,11 @@ impl Home {
     /// A command of the binary, started in it.
     pub fn command(&self, words: &[impl AsRef<std::ffi::OsStr>]) -> std::process::Command {
         let mut command = std::process::Command::new(binary());
-        command.args(words).env("FINGERPOST_HOME", self.dir.path()).env_remove("NO_COLOR").current_dir(self.dir.path());
+        command
+            .args(words)
+            .env("FINGERPOST_HOME", self.dir.path())
+            .env_remove("NO_COLOR")
+            .current_dir(self.dir.path());
         command.stdin(std::process::Stdio::null());
         command
     }
@@ -93,14 +107,23 @@ impl Said {
             bytes
         };
         let (out, err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-        command.stdout(out.try_clone().unwrap()).stderr(err.try_clone().unwrap());
+        command
+            .stdout(out.try_clone().unwrap())
+            .stderr(err.try_clone().unwrap());
         let mut child = command.spawn().unwrap();
-        let Some((status, usage)) = crate::usage::wait_usage(&child, Instant::now() + DEADLINE).unwrap() else {
+        let Some((status, usage)) =
+            crate::usage::wait_usage(&child, Instant::now() + DEADLINE).unwrap()
+        else {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!("{command:?} did not end within {DEADLINE:?}");
         };
-        Said { status: status.code(), out: read(out), err: String::from_utf8_lossy(&read(err)).into_owned(), usage }
+        Said {
+            status: status.code(),
+            out: read(out),
+            err: String::from_utf8_lossy(&read(err)).into_owned(),
+            usage,
+        }
     }
 
     /// The one sentence of a command that refused its input.
@@ -115,7 +138,16 @@ impl Said {
     /// Asserts that the command ended by itself, and told of no defect.
     #[track_caller]
     pub fn lived(&self) {
-        assert!(matches!(self.status, Some(0..=2)), "{:?}: {}", self.status, self.err);
-        assert!(!self.err.contains("panicked") && !self.err.contains("defect"), "{}", self.err);
+        assert!(
+            matches!(self.status, Some(0..=2)),
+            "{:?}: {}",
+            self.status,
+            self.err
+        );
+        assert!(
+            !self.err.contains("panicked") && !self.err.contains("defect"),
+            "{}",
+            self.err
+        );
     }
 }

@@ -6,7 +6,8 @@ use fingerpost_record::{Param, Run, fixture, text::misleads};
 
 use crate::support::Home;
 
-const HOSTILE: &str = "x\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}\u{feff}\u{200b}\u{e0041}\u{7f}\r\u{0}\u{61c}";
+const HOSTILE: &str =
+    "x\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}\u{feff}\u{200b}\u{e0041}\u{7f}\r\u{0}\u{61c}";
 
 /// A run with hostile text wherever a run has text of its own.
 fn hostile() -> Run {
@@ -62,7 +63,14 @@ fn harmless(what: &str, bytes: &[u8]) {
     if let Some((at, c)) = text.char_indices().find(acts) {
         panic!(
             "{what}: {c:?} in {:?}",
-            text[..at].chars().rev().take(60).collect::<String>().chars().rev().collect::<String>()
+            text[..at]
+                .chars()
+                .rev()
+                .take(60)
+                .collect::<String>()
+                .chars()
+                .rev()
+                .collect::<String>()
         );
     }
 }
@@ -72,13 +80,37 @@ fn nothing_of_a_run_acts_on_a_terminal_in_any_format() {
     let home = Home::new();
     let file = home.write("x.json", serde_json::to_vec(&hostile()).unwrap());
     let file = file.to_str().unwrap();
-    let other =
-        home.write("y.json", serde_json::to_vec(&Run { id: "20270102T030405Z-00000001".into(), ..hostile() }).unwrap());
+    let other = home.write(
+        "y.json",
+        serde_json::to_vec(&Run {
+            id: "20270102T030405Z-00000001".into(),
+            ..hostile()
+        })
+        .unwrap(),
+    );
     let other = other.to_str().unwrap();
-    let formats = ["table", "json", "csv", "markdown", "go-bench", "openmetrics"];
-    let mut commands: Vec<Vec<&str>> = formats.iter().map(|f| vec!["show", file, "--format", f]).collect();
-    commands.extend(formats[..4].iter().map(|f| vec!["compare", file, other, "--format", f]));
-    commands.extend(["table", "json", "markdown"].iter().map(|f| vec!["explain", file, "--format", f]));
+    let formats = [
+        "table",
+        "json",
+        "csv",
+        "markdown",
+        "go-bench",
+        "openmetrics",
+    ];
+    let mut commands: Vec<Vec<&str>> = formats
+        .iter()
+        .map(|f| vec!["show", file, "--format", f])
+        .collect();
+    commands.extend(
+        formats[..4]
+            .iter()
+            .map(|f| vec!["compare", file, other, "--format", f]),
+    );
+    commands.extend(
+        ["table", "json", "markdown"]
+            .iter()
+            .map(|f| vec!["explain", file, "--format", f]),
+    );
     commands.push(vec!["archive", "import", file]);
     commands.push(vec!["archive", "list"]);
     commands.push(vec!["archive", "list", "--format", "json"]);
@@ -88,7 +120,10 @@ fn nothing_of_a_run_acts_on_a_terminal_in_any_format() {
         harmless(&format!("{words:?}"), &said.out);
         harmless(&format!("{words:?}, standard error"), said.err.as_bytes());
     }
-    for words in [vec!["report", file, "-o", "r.html"], vec!["report", file, other, "-o", "r.html"]] {
+    for words in [
+        vec!["report", file, "-o", "r.html"],
+        vec!["report", file, other, "-o", "r.html"],
+    ] {
         home.says(&words).lived();
         harmless("a report", &std::fs::read(home.path("r.html")).unwrap());
     }
@@ -119,26 +154,50 @@ fn a_formula_in_a_run_is_text_in_a_spreadsheet() {
     run.measurements[0].probe = "@SUM(1)".into();
     run.measurements[1].params = fingerpost_record::Params::new().with("+a", "-2+3");
     let file = home.write("x.json", serde_json::to_vec(&run).unwrap());
-    let said = home.says(&["show".as_ref(), file.as_os_str(), "--format".as_ref(), "csv".as_ref()]);
+    let said = home.says(&[
+        "show".as_ref(),
+        file.as_os_str(),
+        "--format".as_ref(),
+        "csv".as_ref(),
+    ]);
     said.lived();
     let text = String::from_utf8(said.out).unwrap();
     assert!(text.contains("cmd|"), "{text}");
-    let cells = text.lines().flat_map(|line| line.split(',')).map(|cell| cell.trim_start_matches('"'));
+    let cells = text
+        .lines()
+        .flat_map(|line| line.split(','))
+        .map(|cell| cell.trim_start_matches('"'));
     let formula = |cell: &&str| {
-        cell.starts_with(['=', '@', '\t']) || (cell.starts_with(['+', '-']) && cell.parse::<f64>().is_err())
+        cell.starts_with(['=', '@', '\t'])
+            || (cell.starts_with(['+', '-']) && cell.parse::<f64>().is_err())
     };
-    assert_eq!(cells.filter(formula).collect::<Vec<_>>(), Vec::<&str>::new());
+    assert_eq!(
+        cells.filter(formula).collect::<Vec<_>>(),
+        Vec::<&str>::new()
+    );
 }
 
 #[test]
 fn openmetrics_has_no_label_twice() {
     let home = Home::new();
     let mut run = fixture::run();
-    run.measurements[0].params = fingerpost_record::Params::new().with("a b", 1).with("a.b", 2).with("a\u{1b}b", 3);
+    run.measurements[0].params = fingerpost_record::Params::new()
+        .with("a b", 1)
+        .with("a.b", 2)
+        .with("a\u{1b}b", 3);
     let file = home.write("x.json", serde_json::to_vec(&run).unwrap());
-    let said = home.says(&[Path::new("show"), &file, Path::new("--format"), Path::new("openmetrics")]);
+    let said = home.says(&[
+        Path::new("show"),
+        &file,
+        Path::new("--format"),
+        Path::new("openmetrics"),
+    ]);
     let text = String::from_utf8(said.out).unwrap();
     for line in text.lines().filter(|l| !l.starts_with('#')) {
-        assert_eq!(line.matches("param_a_b=").count(), usize::from(line.contains("param_a_b=")), "{line}");
+        assert_eq!(
+            line.matches("param_a_b=").count(),
+            usize::from(line.contains("param_a_b=")),
+            "{line}"
+        );
     }
 }

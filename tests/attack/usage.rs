@@ -36,8 +36,13 @@ pub fn wait_usage(child: &Child, deadline: Instant) -> io::Result<Option<(ExitSt
     if rc < 0 {
         return Err(io::Error::last_os_error());
     }
-    let time = |t: libc::timeval| Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64);
-    let usage = Usage { cpu: time(usage.ru_utime) + time(usage.ru_stime), peak_bytes: usage.ru_maxrss as u64 * 1024 };
+    let time = |t: libc::timeval| {
+        Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64)
+    };
+    let usage = Usage {
+        cpu: time(usage.ru_utime) + time(usage.ru_stime),
+        peak_bytes: usage.ru_maxrss as u64 * 1024,
+    };
     Ok(Some((ExitStatus::from_raw(status), usage)))
 }
 
@@ -56,7 +61,11 @@ fn descriptor(pid: i32) -> io::Result<OwnedFd> {
 fn ended(descriptor: &OwnedFd, deadline: Instant) -> io::Result<bool> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let mut fd = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut fd = libc::pollfd {
+            fd: descriptor.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
         // SAFETY: one pollfd, as the count says.
         let ready = unsafe { libc::poll(&mut fd, 1, left.as_millis().min(1 << 30) as i32) };
         match ready {
@@ -81,12 +90,18 @@ mod tests {
     fn a_childs_end_and_use_are_told_and_a_deadline_is_kept() {
         let soon = || Instant::now() + Duration::from_secs(240);
         let busy = Command::new("sh")
-            .args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7"])
+            .args([
+                "-c",
+                "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7",
+            ])
             .spawn()
             .unwrap();
         let (status, usage) = wait_usage(&busy, soon()).unwrap().expect("it ends");
         assert_eq!(status.code(), Some(7));
-        assert!(usage.cpu > Duration::ZERO && usage.peak_bytes > 100_000, "{usage:?}");
+        assert!(
+            usage.cpu > Duration::ZERO && usage.peak_bytes > 100_000,
+            "{usage:?}"
+        );
         let mut idle = Command::new("sleep").arg("600").spawn().unwrap();
         assert_eq!(wait_usage(&idle, Instant::now()).unwrap(), None);
         idle.kill().unwrap();

@@ -4,29 +4,81 @@
 use fingerpost_record::{Param, Params};
 
 /// How the row's name begins, a parameter, a published value, and the values that may stand for it.
-type Alias = (&'static str, &'static str, &'static str, &'static [&'static str]);
+type Alias = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
 
 /// Every pair. A value that ends in `*` stands for all that begin with the rest.
 const ALIASES: &[Alias] = &[
     ("database.", "engine", "mysql", &["mariadb"]),
     ("web.", "server", "apache-1.3", &["apache"]),
-    ("web.", "server", "apache-2.0", &["apache", "nginx", "embedded"]),
+    (
+        "web.",
+        "server",
+        "apache-2.0",
+        &["apache", "nginx", "embedded"],
+    ),
     ("site.", "store", "files", &["files-open"]),
-    ("site.", "store", "object-database", &["lmdb*", "sqlite*", "redb*"]),
+    (
+        "site.",
+        "store",
+        "object-database",
+        &["lmdb*", "sqlite*", "redb*"],
+    ),
     ("zerofill.", "api", "vm_allocate", &["mmap"]),
     ("launch.", "placement", "default", &["none", "file*"]),
     ("launch.", "placement", "single", &["single:*", "loop*"]),
     ("launch.", "placement", "dual", &["dual:*"]),
     ("launch.", "app", "Internet Connect", &["curl", "wget"]),
-    ("launch.", "app", "OmniWeb", &["firefox", "chromium", "google-chrome"]),
-    ("launch.", "app", "Terminal", &["sh", "bash", "xterm", "gnome-terminal"]),
-    ("launch.", "app", "TextEdit Plus", &["editor", "gedit", "kate", "mousepad", "vim", "nano", "emacs"]),
-    ("launch.", "app", "Mail", &["mail", "thunderbird", "evolution", "mutt", "neomutt"]),
+    (
+        "launch.",
+        "app",
+        "OmniWeb",
+        &["firefox", "chromium", "google-chrome"],
+    ),
+    (
+        "launch.",
+        "app",
+        "Terminal",
+        &["sh", "bash", "xterm", "gnome-terminal"],
+    ),
+    (
+        "launch.",
+        "app",
+        "TextEdit Plus",
+        &[
+            "editor", "gedit", "kate", "mousepad", "vim", "nano", "emacs",
+        ],
+    ),
+    (
+        "launch.",
+        "app",
+        "Mail",
+        &["mail", "thunderbird", "evolution", "mutt", "neomutt"],
+    ),
     ("launch.", "app", "iTunes", &["rhythmbox", "vlc", "mpv"]),
-    ("launch.", "app", "QuickTime Pro", &["totem", "vlc", "ffplay", "ffmpeg"]),
+    (
+        "launch.",
+        "app",
+        "QuickTime Pro",
+        &["totem", "vlc", "ffplay", "ffmpeg"],
+    ),
     ("launch.", "app", "PhotoLine 32XL", &["gimp", "krita"]),
-    ("launch.", "app", "GraphicConverter 4.08", &["convert", "magick", "gm"]),
-    ("launch.", "app", "System Preferences", &["gnome-control-center", "systemsettings", "sysctl"]),
+    (
+        "launch.",
+        "app",
+        "GraphicConverter 4.08",
+        &["convert", "magick", "gm"],
+    ),
+    (
+        "launch.",
+        "app",
+        "System Preferences",
+        &["gnome-control-center", "systemsettings", "sysctl"],
+    ),
 ];
 
 /// Pairs for rows of ours where none is what the published one is: the same questions asked of the same data, by
@@ -49,10 +101,15 @@ impl Match {
         let mut parts: Vec<String> = self
             .aliased
             .iter()
-            .map(|(key, published, ours)| format!("{key} {ours} stands for the published {published}"))
+            .map(|(key, published, ours)| {
+                format!("{key} {ours} stands for the published {published}")
+            })
             .collect();
         if !self.unstated.is_empty() {
-            parts.push(format!("{with} does not state its {}", self.unstated.join(" and ")));
+            parts.push(format!(
+                "{with} does not state its {}",
+                self.unstated.join(" and ")
+            ));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -76,7 +133,12 @@ pub fn equal_as_far_as_stated(probe: &str, older: &Params, ours: &Params) -> Opt
     matches_by(&[], probe, older, ours)
 }
 
-fn matches_by(aliases: &[&[Alias]], probe: &str, published: &Params, ours: &Params) -> Option<Match> {
+fn matches_by(
+    aliases: &[&[Alias]],
+    probe: &str,
+    published: &Params,
+    ours: &Params,
+) -> Option<Match> {
     let mut found = Match::default();
     for (key, value) in published.iter() {
         match ours.get(key) {
@@ -86,19 +148,37 @@ fn matches_by(aliases: &[&[Alias]], probe: &str, published: &Params, ours: &Para
                     && like_process(key, value, own, ours)
                     && !in_turns(own) =>
             {
-                found.aliased.push((key.to_owned(), value.clone(), own.clone()));
+                found
+                    .aliased
+                    .push((key.to_owned(), value.clone(), own.clone()));
             }
             _ => return None,
         }
     }
-    found.unstated =
-        ours.iter().map(|(key, _)| key).filter(|key| published.get(key).is_none()).map(str::to_owned).collect();
+    found.unstated = ours
+        .iter()
+        .map(|(key, _)| key)
+        .filter(|key| published.get(key).is_none())
+        .map(str::to_owned)
+        .collect();
     Some(found)
 }
 
-fn stands_for(aliases: &[&[Alias]], probe: &str, key: &str, published: &Param, own: &Param) -> bool {
-    let (Param::Text(published), Param::Text(own)) = (published, own) else { return false };
-    let is = |pattern: &&str| pattern.strip_suffix('*').map_or(own == pattern, |start| own.starts_with(start));
+fn stands_for(
+    aliases: &[&[Alias]],
+    probe: &str,
+    key: &str,
+    published: &Param,
+    own: &Param,
+) -> bool {
+    let (Param::Text(published), Param::Text(own)) = (published, own) else {
+        return false;
+    };
+    let is = |pattern: &&str| {
+        pattern
+            .strip_suffix('*')
+            .map_or(own == pattern, |start| own.starts_with(start))
+    };
     aliases
         .iter()
         .copied()
@@ -124,32 +204,66 @@ mod tests {
 
     #[test]
     fn what_stands_for_what_is_said() {
-        let published = Params::new().with("engine", "mysql").with("storage", "myisam").with("clients", 5);
-        let ours =
-            Params::new().with("engine", "mariadb").with("storage", "myisam").with("clients", 5).with("scale", 2);
+        let published = Params::new()
+            .with("engine", "mysql")
+            .with("storage", "myisam")
+            .with("clients", 5);
+        let ours = Params::new()
+            .with("engine", "mariadb")
+            .with("storage", "myisam")
+            .with("clients", 5)
+            .with("scale", 2);
         let found = matches("database.throughput", &published, &ours).unwrap();
         assert_eq!(
             found.note("the imported figure").unwrap(),
             "engine mariadb stands for the published mysql; the imported figure does not state its scale"
         );
-        assert_eq!(matches("database.throughput", &published, &ours.clone().with("clients", 4)), None);
-        assert_eq!(matches("web.throughput", &published, &ours), None, "an alias belongs to its own rows");
-        assert_eq!(matches("database.throughput", &published, &published).unwrap().note("the imported figure"), None);
+        assert_eq!(
+            matches(
+                "database.throughput",
+                &published,
+                &ours.clone().with("clients", 4)
+            ),
+            None
+        );
+        assert_eq!(
+            matches("web.throughput", &published, &ours),
+            None,
+            "an alias belongs to its own rows"
+        );
+        assert_eq!(
+            matches("database.throughput", &published, &published)
+                .unwrap()
+                .note("the imported figure"),
+            None
+        );
     }
 
     #[test]
     fn another_storage_engine_is_near_and_not_the_same() {
-        let published = Params::new().with("engine", "mysql").with("storage", "myisam").with("mix", "read");
-        let ours = Params::new().with("engine", "mariadb").with("storage", "innodb").with("mix", "read");
+        let published = Params::new()
+            .with("engine", "mysql")
+            .with("storage", "myisam")
+            .with("mix", "read");
+        let ours = Params::new()
+            .with("engine", "mariadb")
+            .with("storage", "innodb")
+            .with("mix", "read");
         assert_eq!(matches("database.throughput", &published, &ours), None);
-        let note =
-            matches_nearly("database.throughput", &published, &ours).unwrap().note("the imported figure").unwrap();
+        let note = matches_nearly("database.throughput", &published, &ours)
+            .unwrap()
+            .note("the imported figure")
+            .unwrap();
         assert_eq!(
             note,
             "engine mariadb stands for the published mysql; storage innodb stands for the published myisam"
         );
         assert_eq!(
-            matches_nearly("database.throughput", &published, &ours.with("mix", "write")),
+            matches_nearly(
+                "database.throughput",
+                &published,
+                &ours.with("mix", "write")
+            ),
             None,
             "another mix is another question"
         );
@@ -161,20 +275,39 @@ mod tests {
         let apache = |mpm: &str| Params::new().with("server", "apache").with("mpm", mpm);
         let meets = |a: &Params, b: &Params| matches("web.throughput", a, b).is_some();
         assert!(
-            meets(&published("apache-1.3"), &apache("prefork")) && !meets(&published("apache-1.3"), &apache("event"))
+            meets(&published("apache-1.3"), &apache("prefork"))
+                && !meets(&published("apache-1.3"), &apache("event"))
         );
         assert!(
-            meets(&published("apache-2.0"), &apache("event")) && !meets(&published("apache-2.0"), &apache("prefork"))
+            meets(&published("apache-2.0"), &apache("event"))
+                && !meets(&published("apache-2.0"), &apache("prefork"))
         );
-        assert!(meets(&published("apache-2.0"), &Params::new().with("server", "nginx")));
+        assert!(meets(
+            &published("apache-2.0"),
+            &Params::new().with("server", "nginx")
+        ));
     }
 
     #[test]
     fn stores_and_applications_have_their_kin() {
         let one = |key: &str, value: &str| Params::new().with(key, value);
-        assert!(matches("site.round", &one("store", "object-database"), &one("store", "lmdb-loaded")).is_some());
+        assert!(
+            matches(
+                "site.round",
+                &one("store", "object-database"),
+                &one("store", "lmdb-loaded")
+            )
+            .is_some()
+        );
         assert!(matches("site.round", &one("store", "files"), &one("store", "lmdb")).is_none());
-        assert!(matches("launch.time", &one("app", "OmniWeb"), &one("app", "chromium")).is_some());
+        assert!(
+            matches(
+                "launch.time",
+                &one("app", "OmniWeb"),
+                &one("app", "chromium")
+            )
+            .is_some()
+        );
         assert!(matches("launch.time", &one("app", "OmniWeb"), &one("app", "perl")).is_none());
     }
 }

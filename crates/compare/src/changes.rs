@@ -49,7 +49,14 @@ const DEFAULT: &str = "default";
 /// Parameters that rows state only where somebody set them: the length of a server's accept queue, the words that it
 /// was started behind, the file system of a directory that was named, and what a launch has besides its state and its
 /// memory.
-const STATED_WHEN_CHANGED: [&str; 6] = ["backlog", SERVER_PREFIX, DIR_FS, "swap_size", "throttle", "existing_swap"];
+const STATED_WHEN_CHANGED: [&str; 6] = [
+    "backlog",
+    SERVER_PREFIX,
+    DIR_FS,
+    "swap_size",
+    "throttle",
+    "existing_swap",
+];
 
 /// Whether a side without a parameter has the default: one of those, or a server's variable, whose default it alone
 /// knows.
@@ -65,21 +72,36 @@ fn is_setting(key: &str) -> bool {
 /// How a side has a parameter, in words.
 fn in_words(key: &str, value: Option<&Param>) -> String {
     value.map_or_else(
-        || if stated_when_changed(key) { DEFAULT } else { NOTHING }.to_owned(),
+        || {
+            if stated_when_changed(key) {
+                DEFAULT
+            } else {
+                NOTHING
+            }
+            .to_owned()
+        },
         |value| params::shown(key, value),
     )
 }
 
 impl Change {
     fn of(what: &str, base: &str, new: &str, of: Option<String>) -> Change {
-        let of_launch = of.as_deref().is_some_and(|of| of.split('.').next() == Some(LAUNCH));
+        let of_launch = of
+            .as_deref()
+            .is_some_and(|of| of.split('.').next() == Some(LAUNCH));
         let kind = match what {
             PLACEMENT if of_launch => Kind::Placement,
             CLIENT_MACHINE => Kind::Client,
             what if BUILD.contains(&what) => Kind::Build,
             _ => Kind::Setting,
         };
-        Change { what: what.to_owned(), base: base.to_owned(), new: new.to_owned(), kind, of }
+        Change {
+            what: what.to_owned(),
+            base: base.to_owned(),
+            new: new.to_owned(),
+            kind,
+            of,
+        }
     }
 
     /// Whether it can have moved this row.
@@ -87,7 +109,13 @@ impl Change {
         match self.of.as_deref() {
             None => true,
             // A row of ours says by which compiler; a published table of one compiler has it with the host.
-            Some(FLOPS) => row.probe == FLOPS && row.params.get("compiler").is_none_or(|c| c.to_string() != "built-in"),
+            Some(FLOPS) => {
+                row.probe == FLOPS
+                    && row
+                        .params
+                        .get("compiler")
+                        .is_none_or(|c| c.to_string() != "built-in")
+            }
             Some(of) => row.probe == of || row.probe.split('.').next() == Some(of),
         }
     }
@@ -105,8 +133,11 @@ pub fn between(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
     let (b, n) = (&base.taken_out, &new.taken_out);
     let keys: BTreeSet<&str> = b.iter().chain(n.iter()).map(|(k, _)| k).collect();
     let text = |params: &Params, key: &str| in_words(key, params.get(key));
-    let launching =
-        [base, new].iter().all(|side| side.rows.keys().all(|(probe, _, _)| probe.split('.').next() == Some(LAUNCH)));
+    let launching = [base, new].iter().all(|side| {
+        side.rows
+            .keys()
+            .all(|(probe, _, _)| probe.split('.').next() == Some(LAUNCH))
+    });
     let of = |key: &str| (key == PLACEMENT && launching).then(|| LAUNCH.to_owned());
     let mut changes: Vec<Change> = keys
         .into_iter()
@@ -124,7 +155,10 @@ pub fn between(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
 fn descriptions(side: &Side) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for o in &side.steps.observations {
-        let text = o.source.strip_prefix(DESCRIBED).or_else(|| Some(client::told(&o.source)?.1));
+        let text = o
+            .source
+            .strip_prefix(DESCRIBED)
+            .or_else(|| Some(client::told(&o.source)?.1));
         if let Some(text) = text.filter(|text| !text.is_empty()) {
             found.entry(o.workload.as_str()).or_default().insert(text);
         }
@@ -141,13 +175,14 @@ fn client_machines(base: &Side, new: &Side) -> Option<Change> {
 /// The machine that a side's load came from, where a load generator elsewhere made it: told by a record of the service,
 /// or the host of the load generator's own record.
 fn client_machine(side: &Side) -> Option<String> {
-    let accounts = side
-        .steps
-        .observations
-        .iter()
-        .filter(|o| (o.workload.as_str(), o.observer.as_str()) == (client::WORKLOAD, client::CLIENT));
+    let accounts = side.steps.observations.iter().filter(|o| {
+        (o.workload.as_str(), o.observer.as_str()) == (client::WORKLOAD, client::CLIENT)
+    });
     let of = |source: &str| {
-        client::told(source).map_or_else(|| client::machine(&side.host), |(machine, _)| machine.to_owned())
+        client::told(source).map_or_else(
+            || client::machine(&side.host),
+            |(machine, _)| machine.to_owned(),
+        )
     };
     let machines: BTreeSet<String> = accounts.map(|o| of(&o.source)).collect();
     machines.first().filter(|_| machines.len() == 1).cloned()
@@ -158,21 +193,35 @@ fn servers(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
     let (base, new) = (descriptions(base), descriptions(new));
     let mut changes = Vec::new();
     for (workload, of_base) in &base {
-        let another = known.iter().any(|c| ["engine", "server"].contains(&c.what.as_str()));
-        let (Some(one), Some(other), false) = (only(of_base), new.get(workload).and_then(only), another) else {
+        let another = known
+            .iter()
+            .any(|c| ["engine", "server"].contains(&c.what.as_str()));
+        let (Some(one), Some(other), false) =
+            (only(of_base), new.get(workload).and_then(only), another)
+        else {
             continue;
         };
         let (b, n) = (settings(one), settings(other));
         let keys: BTreeSet<&str> = b.keys().chain(n.keys()).copied().collect();
         // A row's parameter (query_cache) is told already, and the server's own settings that it stands for
         // (query_cache_size) with it.
-        let told = |key: &str| known.iter().any(|c| key.starts_with(c.what.strip_prefix("server.").unwrap_or(&c.what)));
-        let value = |of: &BTreeMap<&str, &str>, key: &str| of.get(key).copied().unwrap_or(NOTHING).to_owned();
-        let differing = keys.into_iter().filter(|key| b.get(key) != n.get(key) && !told(key));
+        let told = |key: &str| {
+            known
+                .iter()
+                .any(|c| key.starts_with(c.what.strip_prefix("server.").unwrap_or(&c.what)))
+        };
+        let value = |of: &BTreeMap<&str, &str>, key: &str| {
+            of.get(key).copied().unwrap_or(NOTHING).to_owned()
+        };
+        let differing = keys
+            .into_iter()
+            .filter(|key| b.get(key) != n.get(key) && !told(key));
         // A load from elsewhere is on record with the service that it loaded, and what it is told of the server
         // concerns both.
         let of = (*workload != client::WORKLOAD).then(|| (*workload).to_owned());
-        changes.extend(differing.map(|key| Change::of(key, &value(&b, key), &value(&n, key), of.clone())));
+        changes.extend(
+            differing.map(|key| Change::of(key, &value(&b, key), &value(&n, key), of.clone())),
+        );
     }
     changes
 }
@@ -183,18 +232,37 @@ fn only<'a>(texts: &BTreeSet<&'a str>) -> Option<&'a str> {
 
 /// `10.11.6-MariaDB, storage=innodb, log_bin=off`: the version under that name, and the settings under theirs.
 fn settings(text: &str) -> BTreeMap<&str, &str> {
-    text.split(", ").map(|part| part.split_once('=').unwrap_or(("version", part))).collect()
+    text.split(", ")
+        .map(|part| part.split_once('=').unwrap_or(("version", part)))
+        .collect()
 }
 
 fn compilers(base: &Side, new: &Side) -> Option<Change> {
     // A list of what is installed says nothing of a row that names its own compiler.
-    let unnamed =
-        |side: &Side| side.rows.keys().any(|(probe, _, params)| probe == FLOPS && params.get("compiler").is_none());
-    let told = |side: &Side| side.facts.get("compilers").filter(|_| unnamed(side)).map(|values| values.join(" | "));
+    let unnamed = |side: &Side| {
+        side.rows
+            .keys()
+            .any(|(probe, _, params)| probe == FLOPS && params.get("compiler").is_none())
+    };
+    let told = |side: &Side| {
+        side.facts
+            .get("compilers")
+            .filter(|_| unnamed(side))
+            .map(|values| values.join(" | "))
+    };
     let (b, n) = (told(base)?, told(new)?);
     let others = same(&base.facts, &new.facts, "processor") == Some(false);
-    let names = |word: &&str| NAMES_THE_PROCESSOR.iter().any(|flag| word.starts_with(flag));
-    let kept = |text: &str| text.split(' ').filter(|word| !others || !names(word)).collect::<Vec<_>>().join(" ");
+    let names = |word: &&str| {
+        NAMES_THE_PROCESSOR
+            .iter()
+            .any(|flag| word.starts_with(flag))
+    };
+    let kept = |text: &str| {
+        text.split(' ')
+            .filter(|word| !others || !names(word))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     (kept(&b) != kept(&n)).then(|| Change::of("compiler", &b, &n, Some(FLOPS.to_owned())))
 }
 
@@ -220,14 +288,23 @@ pub fn both_as_parts(base: &Side, new: &Side) -> Option<(Side, Side)> {
         values.all(|value| value == Some(&first)).then_some(first)
     };
     let like = |part: &Side, other: &Side| -> Params {
-        let asked = part.taken_out.iter().filter(|(key, _)| other.taken_out.get(key).is_none());
+        let asked = part
+            .taken_out
+            .iter()
+            .filter(|(key, _)| other.taken_out.get(key).is_none());
         let value = |(key, value): (&str, &Param)| {
-            Some((key.to_owned(), everywhere(other, key).filter(|v| v == value || matches!(v, Param::Text(_)))?))
+            Some((
+                key.to_owned(),
+                everywhere(other, key).filter(|v| v == value || matches!(v, Param::Text(_)))?,
+            ))
         };
-        asked.filter_map(value).fold(Params::new(), |all, (key, value)| all.with(&key, value))
+        asked
+            .filter_map(value)
+            .fold(Params::new(), |all, (key, value)| all.with(&key, value))
     };
     let (of_base, of_new) = (like(new, base), like(base, new));
-    (!of_base.is_empty() || !of_new.is_empty()).then(|| (base.part_by(&of_base), new.part_by(&of_new)))
+    (!of_base.is_empty() || !of_new.is_empty())
+        .then(|| (base.part_by(&of_base), new.part_by(&of_new)))
 }
 
 /// The same sides with the parameters taken out in which they differ as a whole (cache on and off, one server and
@@ -251,7 +328,10 @@ pub fn side_by_side(base: &Side, new: &Side) -> Option<(Side, Side, Vec<Change>)
         };
         side.with_params(|key| other.rows.contains_key(key), out)
     };
-    let sides = (without(base, new, |d| &d.base), without(new, base, |d| &d.new));
+    let sides = (
+        without(base, new, |d| &d.base),
+        without(new, base, |d| &d.new),
+    );
     let mut changes: Vec<Change> = Vec::new();
     for d in &differing {
         let change = Change::of(
@@ -260,9 +340,14 @@ pub fn side_by_side(base: &Side, new: &Side) -> Option<(Side, Side, Vec<Change>)
             &in_words(&d.key, d.new.as_ref()),
             Some(d.probe.clone()),
         );
-        let family = |of: &Option<String>| of.as_deref().and_then(|of| of.split('.').next()).map(str::to_owned);
+        let family = |of: &Option<String>| {
+            of.as_deref()
+                .and_then(|of| of.split('.').next())
+                .map(str::to_owned)
+        };
         let like = |c: &&mut Change| {
-            (&c.what, &c.base, &c.new, family(&c.of)) == (&change.what, &change.base, &change.new, family(&change.of))
+            (&c.what, &c.base, &c.new, family(&c.of))
+                == (&change.what, &change.base, &change.new, family(&change.of))
         };
         // What concerns several rows of a workload concerns the workload.
         match changes.iter_mut().find(like) {
@@ -274,9 +359,16 @@ pub fn side_by_side(base: &Side, new: &Side) -> Option<(Side, Side, Vec<Change>)
 }
 
 /// Of each probe's rows without a partner: the values of each parameter.
-fn values<'a>(side: &'a Side, other: &Side) -> BTreeMap<&'a str, BTreeMap<&'a str, Vec<&'a Param>>> {
+fn values<'a>(
+    side: &'a Side,
+    other: &Side,
+) -> BTreeMap<&'a str, BTreeMap<&'a str, Vec<&'a Param>>> {
     let mut found: BTreeMap<&str, BTreeMap<&str, Vec<&Param>>> = BTreeMap::new();
-    for key in side.rows.keys().filter(|key| !other.rows.contains_key(*key)) {
+    for key in side
+        .rows
+        .keys()
+        .filter(|key| !other.rows.contains_key(*key))
+    {
         let of = found.entry(&key.0).or_default();
         for (name, value) in key.2.iter() {
             let values = of.entry(name).or_default();
@@ -293,7 +385,11 @@ fn values<'a>(side: &'a Side, other: &Side) -> BTreeMap<&'a str, BTreeMap<&'a st
 fn partners(base: &Side, new: &Side, probe: &str, differing: &[Differing]) -> bool {
     let stays = |key: &str| differing.iter().all(|d| d.key != key);
     let rest = |side: &Side| -> BTreeSet<Params> {
-        side.rows.keys().filter(|(p, _, _)| p == probe).map(|(_, _, params)| params.only(|key, _| stays(key))).collect()
+        side.rows
+            .keys()
+            .filter(|(p, _, _)| p == probe)
+            .map(|(_, _, params)| params.only(|key, _| stays(key)))
+            .collect()
     };
     !rest(base).is_disjoint(&rest(new))
 }
@@ -309,11 +405,12 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
         let Some(of_new) = n.get(probe) else { continue };
         let keys: BTreeSet<&str> = of_base.keys().chain(of_new.keys()).copied().collect();
         // A number is what is measured at (clients, sizes); a word is how, and so is what a server was told.
-        let word = |of: &BTreeMap<&str, Vec<&Param>>, key: &str| match of.get(key).map(Vec::as_slice) {
-            Some([one @ Param::Text(_)]) => Some((*one).clone()),
-            Some([one]) if is_setting(key) => Some((*one).clone()),
-            _ => None,
-        };
+        let word =
+            |of: &BTreeMap<&str, Vec<&Param>>, key: &str| match of.get(key).map(Vec::as_slice) {
+                Some([one @ Param::Text(_)]) => Some((*one).clone()),
+                Some([one]) if is_setting(key) => Some((*one).clone()),
+                _ => None,
+            };
         let differing = |base: Option<Param>, new: Option<Param>, key: &str| Differing {
             probe: (*probe).to_owned(),
             key: key.to_owned(),
@@ -323,7 +420,12 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
         let both: Vec<Differing> = keys
             .iter()
             .filter_map(|key| {
-                Some(differing(Some(word(of_base, key)?), Some(word(of_new, key)?), key)).filter(|d| d.base != d.new)
+                Some(differing(
+                    Some(word(of_base, key)?),
+                    Some(word(of_new, key)?),
+                    key,
+                ))
+                .filter(|d| d.base != d.new)
             })
             .collect();
         // With another program some parameters come and others go; alone only those do that are stated when they were
@@ -335,12 +437,16 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
             continue;
         }
         found.extend(both);
-        let one_sided = keys.iter().filter(|key| !of_base.contains_key(**key) || !of_new.contains_key(**key));
+        let one_sided = keys
+            .iter()
+            .filter(|key| !of_base.contains_key(**key) || !of_new.contains_key(**key));
         let one_sided = one_sided.filter(|key| !alone || stated_when_changed(key));
         // What an older record does not state it may have had all the same.
-        let known =
-            |side: &Side, of: &BTreeMap<&str, Vec<&Param>>, key: &str| of.contains_key(key) || !is_older(side, probe);
-        let one_sided = one_sided.filter(|key| known(base, of_base, key) && known(new, of_new, key));
+        let known = |side: &Side, of: &BTreeMap<&str, Vec<&Param>>, key: &str| {
+            of.contains_key(key) || !is_older(side, probe)
+        };
+        let one_sided =
+            one_sided.filter(|key| known(base, of_base, key) && known(new, of_new, key));
         found.extend(
             one_sided
                 .map(|key| differing(word(of_base, key), word(of_new, key), key))
@@ -352,5 +458,9 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
 
 /// Whether rows of a probe are an older record's, which states less than rows do today.
 fn is_older(side: &Side, probe: &str) -> bool {
-    !side.imported && side.rows.keys().any(|key| key.0 == probe && leaves_settings_unstated(probe, &key.2))
+    !side.imported
+        && side
+            .rows
+            .keys()
+            .any(|key| key.0 == probe && leaves_settings_unstated(probe, &key.2))
 }

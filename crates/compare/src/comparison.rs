@@ -30,7 +30,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { threshold: 0.03, paired: false, starts: 0.0 }
+        Options {
+            threshold: 0.03,
+            paired: false,
+            starts: 0.0,
+        }
     }
 }
 

@@ -30,8 +30,13 @@ impl Published {
     /// The probes whose mean is set beside it: those that lmbench calls the same, which its summary gives as one
     /// figure.
     pub fn mean_of(&self) -> Vec<&'static str> {
-        let alike = |of: &&lmbench::Operation| Some(of.name) == self.lmbench() && of.probe != self.name;
-        lmbench::OPERATIONS.iter().filter(alike).map(|operation| operation.probe).collect()
+        let alike =
+            |of: &&lmbench::Operation| Some(of.name) == self.lmbench() && of.probe != self.name;
+        lmbench::OPERATIONS
+            .iter()
+            .filter(alike)
+            .map(|operation| operation.probe)
+            .collect()
     }
 }
 
@@ -62,8 +67,13 @@ pub fn with<'a>(side: &'a Side, other: &Side) -> Cow<'a, Side> {
     let key = |probe: &str| (probe.to_owned(), 1, Params::new());
     let has = |side: &Side, probe: &str| side.rows.contains_key(&key(probe));
     let mut full = Cow::Borrowed(side);
-    for published in PUBLISHED.iter().filter(|p| has(other, p.name) && !has(side, p.name)) {
-        let [a, b] = published.mean_of()[..] else { continue };
+    for published in PUBLISHED
+        .iter()
+        .filter(|p| has(other, p.name) && !has(side, p.name))
+    {
+        let [a, b] = published.mean_of()[..] else {
+            continue;
+        };
         let parts = side.rows.get(&key(a)).zip(side.rows.get(&key(b)));
         if let Some(row) = parts.and_then(|(a, b)| mean(a, b)) {
             full.to_mut().rows.insert(key(published.name), row);
@@ -77,7 +87,12 @@ fn mean(a: &SideRow, b: &SideRow) -> Option<SideRow> {
     let alike = a.unit == b.unit && a.figures.len() == b.figures.len() && !a.figures.is_empty();
     let measured = [a, b].iter().all(|row| row.outcome == Outcome::Measured);
     (alike && measured).then(|| SideRow {
-        figures: a.figures.iter().zip(&b.figures).map(|(a, b)| mean_of(a, b)).collect(),
+        figures: a
+            .figures
+            .iter()
+            .zip(&b.figures)
+            .map(|(a, b)| mean_of(a, b))
+            .collect(),
         counters: BTreeMap::new(),
         descriptor: None,
         ..a.clone()
@@ -87,8 +102,15 @@ fn mean(a: &SideRow, b: &SideRow) -> Option<SideRow> {
 fn mean_of(a: &Figure, b: &Figure) -> Figure {
     let mid = |a: f64, b: f64| (a + b) / 2.0;
     let same_number = a.processes.len() == b.processes.len();
-    let processes =
-        if same_number { a.processes.iter().zip(&b.processes).map(|(a, b)| mid(*a, *b)).collect() } else { Vec::new() };
+    let processes = if same_number {
+        a.processes
+            .iter()
+            .zip(&b.processes)
+            .map(|(a, b)| mid(*a, *b))
+            .collect()
+    } else {
+        Vec::new()
+    };
     Figure {
         value: mid(a.value, b.value),
         low: mid(a.low, b.low),
@@ -108,18 +130,39 @@ mod tests {
 
     fn own() -> Run {
         let row = |probe: &str, value: f64| {
-            let mut row = fingerpost_record::fixture::row(probe, Params::new(), Unit::Nanoseconds, Better::Lower);
-            row.estimate = Some(Estimate { value, low: value * 0.99, high: value * 1.01, confidence: 0.95 });
+            let mut row = fingerpost_record::fixture::row(
+                probe,
+                Params::new(),
+                Unit::Nanoseconds,
+                Better::Lower,
+            );
+            row.estimate = Some(Estimate {
+                value,
+                low: value * 0.99,
+                high: value * 1.01,
+                confidence: 0.95,
+            });
             row
         };
-        Run { measurements: vec![row("syscall.read", 200.0), row("syscall.write", 100.0)], ..Run::default() }
+        Run {
+            measurements: vec![row("syscall.read", 200.0), row("syscall.write", 100.0)],
+            ..Run::default()
+        }
     }
 
     #[test]
     fn reading_and_writing_are_put_beside_null_io_and_nothing_is_made_up_without_it() {
         let reference = references::load("g5-2.5-linux").unwrap();
-        let c = compare(std::slice::from_ref(&reference), &[own()], &Options::default());
-        let row = c.rows.iter().find(|r| r.probe == "lmbench.null_io").unwrap();
+        let c = compare(
+            std::slice::from_ref(&reference),
+            &[own()],
+            &Options::default(),
+        );
+        let row = c
+            .rows
+            .iter()
+            .find(|r| r.probe == "lmbench.null_io")
+            .unwrap();
         assert!((row.new.value - 150.0).abs() < 1e-9 && (row.base.value - 260.0).abs() < 1e-9);
         let mut half = own();
         half.measurements.pop();
@@ -133,20 +176,41 @@ mod tests {
         let measured = |name: &str| fingerpost_probes::all().any(|probe| probe.name == name);
         let imported = import::lmbench(b"Select on 10 fd's: 0.9 microseconds\n").unwrap();
         let tables = references::table_names().filter_map(references::table);
-        let published: Vec<String> = tables.flat_map(|table| table.columns).map(|column| column.probe).collect();
+        let published: Vec<String> = tables
+            .flat_map(|table| table.columns)
+            .map(|column| column.probe)
+            .collect();
         for figure in &PUBLISHED {
-            assert!(!measured(figure.name) && figure.mean_of().iter().all(|name| measured(name)), "{}", figure.name);
+            assert!(
+                !measured(figure.name) && figure.mean_of().iter().all(|name| measured(name)),
+                "{}",
+                figure.name
+            );
             let has = published
                 .iter()
                 .chain(imported.measurements.iter().map(|m| &m.probe))
                 .any(|probe| probe == figure.name);
             assert!(has, "{}", figure.name);
-            assert!(figure.mean_of().iter().all(|name| figure.beside.contains(name)), "{}", figure.beside);
+            assert!(
+                figure
+                    .mean_of()
+                    .iter()
+                    .all(|name| figure.beside.contains(name)),
+                "{}",
+                figure.beside
+            );
         }
         // A published row that no probe and no lab has would be another one to tell of.
-        let of_a_lab = |name: &str| ["database.", "web.", "site.", "launch."].iter().any(|lab| name.starts_with(lab));
+        let of_a_lab = |name: &str| {
+            ["database.", "web.", "site.", "launch."]
+                .iter()
+                .any(|lab| name.starts_with(lab))
+        };
         for name in &published {
-            assert!(measured(name) || of_a_lab(name) || self::published(name).is_some(), "{name}");
+            assert!(
+                measured(name) || of_a_lab(name) || self::published(name).is_some(),
+                "{name}"
+            );
         }
     }
 }

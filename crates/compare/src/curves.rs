@@ -32,23 +32,32 @@ type Points = Vec<(i64, f64, f64)>;
 pub fn curves(rows: &[Row]) -> Vec<Curve> {
     let mut families: BTreeMap<(&str, Params), Points> = BTreeMap::new();
     for row in rows.iter().filter(|r| r.better == Better::Higher) {
-        let Some(clients) = row.params.int("clients") else { continue };
-        families.entry((&row.probe, row.params.without(&["clients"]))).or_default().push((
-            clients,
-            row.base.value,
-            row.new.value,
-        ));
+        let Some(clients) = row.params.int("clients") else {
+            continue;
+        };
+        families
+            .entry((&row.probe, row.params.without(&["clients"])))
+            .or_default()
+            .push((clients, row.base.value, row.new.value));
     }
-    families.into_iter().filter_map(|((probe, params), points)| curve(probe, params, points)).collect()
+    families
+        .into_iter()
+        .filter_map(|((probe, params), points)| curve(probe, params, points))
+        .collect()
 }
 
 fn curve(probe: &str, params: Params, mut points: Points) -> Option<Curve> {
     points.sort_by_key(|p| p.0);
-    if points.len() < 3 || points.first()?.0 != 1 || is_one_figure(&points, |p| p.1) || is_one_figure(&points, |p| p.2)
+    if points.len() < 3
+        || points.first()?.0 != 1
+        || is_one_figure(&points, |p| p.1)
+        || is_one_figure(&points, |p| p.2)
     {
         return None;
     }
-    let from = |of: fn(&(i64, f64, f64)) -> f64| collapse(&points.iter().map(|p| (p.0, of(p))).collect::<Vec<_>>());
+    let from = |of: fn(&(i64, f64, f64)) -> f64| {
+        collapse(&points.iter().map(|p| (p.0, of(p))).collect::<Vec<_>>())
+    };
     Some(Curve {
         base_collapses_from: from(|p| p.1),
         new_collapses_from: from(|p| p.2),
@@ -66,7 +75,10 @@ fn is_one_figure(points: &[(i64, f64, f64)], of: fn(&(i64, f64, f64)) -> f64) ->
 
 /// From how many clients on the throughput collapses ([`crate::scaling::COLLAPSED`]), if it does.
 pub fn collapse(points: &[(i64, f64)]) -> Option<i64> {
-    let points: Vec<(u64, f64)> = points.iter().filter_map(|p| Some((u64::try_from(p.0).ok()?, p.1))).collect();
+    let points: Vec<(u64, f64)> = points
+        .iter()
+        .filter_map(|p| Some((u64::try_from(p.0).ok()?, p.1)))
+        .collect();
     match Scaling::of(&points)?.shape {
         Shape::Collapses { from } => i64::try_from(from).ok(),
         _ => None,
@@ -79,8 +91,24 @@ mod tests {
 
     #[test]
     fn a_collapse_is_found_where_it_begins_and_a_plateau_is_none() {
-        let tiger = [(1, 192.0), (2, 274.0), (5, 113.0), (10, 62.0), (20, 50.0), (35, 50.0), (50, 47.0)];
-        let linux = [(1, 228.0), (2, 349.0), (5, 411.0), (10, 443.0), (20, 439.0), (35, 422.0), (50, 414.0)];
+        let tiger = [
+            (1, 192.0),
+            (2, 274.0),
+            (5, 113.0),
+            (10, 62.0),
+            (20, 50.0),
+            (35, 50.0),
+            (50, 47.0),
+        ];
+        let linux = [
+            (1, 228.0),
+            (2, 349.0),
+            (5, 411.0),
+            (10, 443.0),
+            (20, 439.0),
+            (35, 422.0),
+            (50, 414.0),
+        ];
         assert_eq!(collapse(&tiger), Some(5));
         assert_eq!(collapse(&linux), None);
         assert_eq!(collapse(&[(1, 100.0), (2, 50.0), (4, 120.0)]), None);

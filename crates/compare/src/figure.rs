@@ -23,12 +23,24 @@ pub struct Figure {
 impl Figure {
     /// Of this estimate, made by these processes, and by no virtual machine's host.
     pub fn of(e: Estimate, processes: Vec<f64>) -> Figure {
-        Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes, host_made: None }
+        Figure {
+            value: e.value,
+            low: e.low,
+            high: e.high,
+            confidence: e.confidence,
+            processes,
+            host_made: None,
+        }
     }
 
     /// The estimate with its interval.
     pub fn estimate(&self) -> Estimate {
-        Estimate { value: self.value, low: self.low, high: self.high, confidence: self.confidence }
+        Estimate {
+            value: self.value,
+            low: self.low,
+            high: self.high,
+            confidence: self.confidence,
+        }
     }
 }
 
@@ -57,9 +69,18 @@ const SERVERS_RUNS: f64 = 0.04;
 /// rounds of a server under load show is nothing of how fast the host runs the CPUs in those minutes.
 pub fn made_by_the_host(dependence: HostDependence) -> HostMade {
     match dependence {
-        HostDependence::Memory => HostMade { least: OTHERS_MEMORY, in_parts: true },
-        HostDependence::Pages | HostDependence::Disk => HostMade { least: 0.0, in_parts: true },
-        HostDependence::Server => HostMade { least: SERVERS_RUNS, in_parts: false },
+        HostDependence::Memory => HostMade {
+            least: OTHERS_MEMORY,
+            in_parts: true,
+        },
+        HostDependence::Pages | HostDependence::Disk => HostMade {
+            least: 0.0,
+            in_parts: true,
+        },
+        HostDependence::Server => HostMade {
+            least: SERVERS_RUNS,
+            in_parts: false,
+        },
     }
 }
 
@@ -73,17 +94,30 @@ mod tests {
         // Six rounds within 1 %; another run may be 4 % away. Rounds that differ by themselves are no measure of the
         // host.
         let side = |value: f64, spread: f64, host_made| {
-            let processes = (0..6).map(|i| value * (1.0 + spread * (f64::from(i) - 2.5))).collect();
-            Figure { value, low: value * 0.99, high: value * 1.01, confidence: 0.95, processes, host_made }
+            let processes = (0..6)
+                .map(|i| value * (1.0 + spread * (f64::from(i) - 2.5)))
+                .collect();
+            Figure {
+                value,
+                low: value * 0.99,
+                high: value * 1.01,
+                confidence: 0.95,
+                processes,
+                host_made,
+            }
         };
         let low = |slower: f64, spread: f64, host_made| {
             let mut weights = ratio::QuantileWeights::default();
-            let mut level = |value| ratio::level(&[side(value, spread, host_made)], &mut weights).unwrap();
+            let mut level =
+                |value| ratio::level(&[side(value, spread, host_made)], &mut weights).unwrap();
             ratio::between(level(100.0), level(100.0 * slower), false).low
         };
         let server = Some(made_by_the_host(HostDependence::Server));
         assert!(low(1.06, 0.002, None) > 1.03 && low(1.06, 0.002, server) < 1.0);
         assert!(low(1.2, 0.002, server) > 1.03);
-        assert!(low(1.2, 0.02, server) > 1.0, "rounds that vary by 4 % do not count a second time");
+        assert!(
+            low(1.2, 0.02, server) > 1.0,
+            "rounds that vary by 4 % do not count a second time"
+        );
     }
 }

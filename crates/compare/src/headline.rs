@@ -20,25 +20,42 @@ use crate::verdict::Verdict;
 /// The headline, and a sentence for the load of each service.
 pub fn first_said(comparison: &Comparison, most: Option<&Waterfall>) -> String {
     let loads = comparison.loads.iter().map(|load| load.sentence.clone());
-    std::iter::once(headline(comparison, most)).chain(loads).collect::<Vec<_>>().join(" ")
+    std::iter::once(headline(comparison, most))
+        .chain(loads)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Says in one sentence which side is slower, by how much, and why.
 fn headline(c: &Comparison, changed: Option<&Waterfall>) -> String {
     let told = sentence(c, changed);
     // A side without a name of its own may begin the sentence; a host's name is left as it is.
-    if told.starts_with("the ") { capitalised(&told) } else { told }
+    if told.starts_with("the ") {
+        capitalised(&told)
+    } else {
+        told
+    }
 }
 
 fn sentence(c: &Comparison, changed: Option<&Waterfall>) -> String {
     let count = |v: Verdict| c.rows.iter().filter(|r| r.verdict == v).count();
     let (slower, faster) = (count(Verdict::Slower), count(Verdict::Faster));
     let (base, new) = (&c.base.name, &c.new.name);
-    let (base, new) = if base == new { ("the base", "the new run") } else { (base.as_str(), new.as_str()) };
+    let (base, new) = if base == new {
+        ("the base", "the new run")
+    } else {
+        (base.as_str(), new.as_str())
+    };
     if c.rows.is_empty() {
         return format!("{new} and {base} have no row in common, so nothing can be compared.");
     }
-    let together = c.pooled.iter().max_by(|a, b| a.ratio.value.ln().abs().total_cmp(&b.ratio.value.ln().abs()));
+    let together = c.pooled.iter().max_by(|a, b| {
+        a.ratio
+            .value
+            .ln()
+            .abs()
+            .total_cmp(&b.ratio.value.ln().abs())
+    });
     let what = match (changed, together) {
         (Some(fall), _) => workload_change(fall, new, base),
         (None, _) if slower + faster > 0 => row_change(c, slower, faster, new, base),
@@ -46,7 +63,11 @@ fn sentence(c: &Comparison, changed: Option<&Waterfall>) -> String {
         (None, None) => return nothing_differs(c, new, base, count(Verdict::Same)),
     };
     // Rows are told of the new side. Where it is the faster one, the causes are the base's.
-    let alone = c.rows.iter().filter(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster)).filter_map(Row::log);
+    let alone = c
+        .rows
+        .iter()
+        .filter(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster))
+        .filter_map(Row::log);
     let net: f64 = alone.sum::<f64>() + c.pooled.iter().map(|p| p.ratio.value.ln()).sum::<f64>();
     let of_base = changed.is_none() && net < 0.0;
     format!("{what}{}.", because(c, of_base.then_some(base)))
@@ -56,11 +77,20 @@ fn nothing_differs(c: &Comparison, new: &str, base: &str, same: usize) -> String
     let percent = c.threshold * 100.0;
     let (unresolved, with) = (c.rows.len() - same, changed_besides(c, &[]));
     // What was changed stands between commas where the sentence goes on behind it.
-    let between = if with.is_empty() { with.clone() } else { format!("{with},") };
+    let between = if with.is_empty() {
+        with.clone()
+    } else {
+        format!("{with},")
+    };
     match unresolved {
-        0 => format!("{new} performs like {base}{with}: all {same} rows agree within {percent:.0} %."),
+        0 => format!(
+            "{new} performs like {base}{with}: all {same} rows agree within {percent:.0} %."
+        ),
         _ if same == 0 => {
-            format!("No difference between {new} and {base}{between} was found, but {}.", too_little(&c.rows))
+            format!(
+                "No difference between {new} and {base}{between} was found, but {}.",
+                too_little(&c.rows)
+            )
         }
         _ => {
             let untrusted = c.rows.iter().filter(|r| r.untrusted).count();
@@ -96,11 +126,23 @@ fn too_little(rows: &[Row]) -> String {
 }
 
 fn workload_change(fall: &Waterfall, new: &str, base: &str) -> String {
-    let params = if fall.params.is_empty() { String::new() } else { format!(" ({})", fall.params) };
+    let params = if fall.params.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", fall.params)
+    };
     // Told of the slower side, as its causes are.
     let ratio = fall.new_seconds / fall.base_seconds;
-    let what = if fall.workload == crate::service::WORKLOAD { "request" } else { "transaction" };
-    let (factor, slow, fast) = if ratio >= 1.0 { (ratio, new, base) } else { (1.0 / ratio, base, new) };
+    let what = if fall.workload == crate::service::WORKLOAD {
+        "request"
+    } else {
+        "transaction"
+    };
+    let (factor, slow, fast) = if ratio >= 1.0 {
+        (ratio, new, base)
+    } else {
+        (1.0 / ratio, base, new)
+    };
     if factor < 2.0 {
         return format!(
             "A {what} of {}{params} takes {:.0} % longer on {slow} than on {fast}",
@@ -108,7 +150,10 @@ fn workload_change(fall: &Waterfall, new: &str, base: &str) -> String {
             (factor - 1.0) * 100.0
         );
     }
-    format!("A {what} of {}{params} takes {factor:.1} times as long on {slow} as on {fast}", fall.workload)
+    format!(
+        "A {what} of {}{params} takes {factor:.1} times as long on {slow} as on {fast}",
+        fall.workload
+    )
 }
 
 fn pooled_change(together: &Pooled, new: &str, base: &str) -> String {
@@ -134,25 +179,40 @@ fn row_change(c: &Comparison, slower: usize, faster: usize, new: &str, base: &st
     let extreme = |v: Verdict| {
         let of: Vec<&Row> = c.rows.iter().filter(|r| r.verdict == v).collect();
         let by = |r: &Row| (is_cost(r.unit), r.log().unwrap_or(0.0).abs());
-        of.into_iter().max_by(|a, b| by(a).0.cmp(&by(b).0).then(by(a).1.total_cmp(&by(b).1)))
+        of.into_iter()
+            .max_by(|a, b| by(a).0.cmp(&by(b).0).then(by(a).1.total_cmp(&by(b).1)))
     };
     let worst = |v: Verdict| {
-        extreme(v).and_then(|r| Some((&r.probe, r.ratio?.value))).map_or(String::new(), |(probe, ratio)| {
-            let factor = if ratio >= 1.0 { ratio } else { 1.0 / ratio };
-            if factor >= 1.5 {
-                format!(" (up to {factor:.1} times, {probe})")
-            } else {
-                format!(" (up to {:.0} %, {probe})", (factor - 1.0) * 100.0)
-            }
-        })
+        extreme(v)
+            .and_then(|r| Some((&r.probe, r.ratio?.value)))
+            .map_or(String::new(), |(probe, ratio)| {
+                let factor = if ratio >= 1.0 { ratio } else { 1.0 / ratio };
+                if factor >= 1.5 {
+                    format!(" (up to {factor:.1} times, {probe})")
+                } else {
+                    format!(" (up to {:.0} %, {probe})", (factor - 1.0) * 100.0)
+                }
+            })
     };
     match (slower, faster) {
-        (s, 0) => format!("{new} is slower than {base} in {s} of {n} rows{}", worst(Verdict::Slower)),
-        (0, f) => format!("{new} is faster than {base} in {f} of {n} rows{}", worst(Verdict::Faster)),
+        (s, 0) => format!(
+            "{new} is slower than {base} in {s} of {n} rows{}",
+            worst(Verdict::Slower)
+        ),
+        (0, f) => format!(
+            "{new} is faster than {base} in {f} of {n} rows{}",
+            worst(Verdict::Faster)
+        ),
         (s, f) if s >= f => {
-            format!("{new} is slower than {base} in {s} of {n} rows{} and faster in {f}", worst(Verdict::Slower))
+            format!(
+                "{new} is slower than {base} in {s} of {n} rows{} and faster in {f}",
+                worst(Verdict::Slower)
+            )
         }
-        (s, f) => format!("{new} is faster than {base} in {f} of {n} rows{} and slower in {s}", worst(Verdict::Faster)),
+        (s, f) => format!(
+            "{new} is faster than {base} in {f} of {n} rows{} and slower in {s}",
+            worst(Verdict::Faster)
+        ),
     }
 }
 
@@ -172,7 +232,11 @@ fn because(c: &Comparison, on: Option<&str>) -> String {
         causes => format!(": {}{}", listed(c, causes, on), collapse(c)),
     };
     text += &rest(c, &named);
-    let system = if named.iter().all(|f| f.share == 0.0) { another_system(c) } else { String::new() };
+    let system = if named.iter().all(|f| f.share == 0.0) {
+        another_system(c)
+    } else {
+        String::new()
+    };
     with + &system + &text
 }
 
@@ -187,8 +251,16 @@ fn another_system(c: &Comparison) -> String {
     if !c.changes.is_empty() || !c.hosts.iter().all(of_system) {
         return String::new();
     }
-    let told: Vec<String> = c.hosts.iter().map(|d| format!("another {} ({} → {})", d.what, d.base, d.new)).collect();
-    if told.is_empty() { String::new() } else { format!(", with {}", told.join(" and ")) }
+    let told: Vec<String> = c
+        .hosts
+        .iter()
+        .map(|d| format!("another {} ({} → {})", d.what, d.base, d.new))
+        .collect();
+    if told.is_empty() {
+        String::new()
+    } else {
+        format!(", with {}", told.join(" and "))
+    }
 }
 
 /// What the causes leave of the difference, or that their shares are not to be added up.
@@ -199,15 +271,30 @@ fn rest(c: &Comparison, named: &[&Finding]) -> String {
         () if shown().all(|f| f.share == 0.0) => {
             format!(
                 "; how much of the difference {} is not known",
-                if named.len() == 1 { "that makes" } else { "they make" }
+                if named.len() == 1 {
+                    "that makes"
+                } else {
+                    "they make"
+                }
             )
         }
         // Consequences are told as such, and nobody adds their shares to their cause's.
-        () if overlap(chains(shown()).into_iter().map(|(root, _)| root), 1.0 - c.unexplained) => {
-            format!("; the shares overlap: together the causes explain {:.0} %", (1.0 - c.unexplained) * 100.0)
+        () if overlap(
+            chains(shown()).into_iter().map(|(root, _)| root),
+            1.0 - c.unexplained,
+        ) =>
+        {
+            format!(
+                "; the shares overlap: together the causes explain {:.0} %",
+                (1.0 - c.unexplained) * 100.0
+            )
         }
         () if c.unexplained > 0.5 => {
-            format!("; {:.0} % of the difference is {}", c.unexplained * 100.0, unexplained(&c.causes))
+            format!(
+                "; {:.0} % of the difference is {}",
+                c.unexplained * 100.0,
+                unexplained(&c.causes)
+            )
         }
         () => String::new(),
     }
@@ -216,20 +303,34 @@ fn rest(c: &Comparison, named: &[&Finding]) -> String {
 /// What was changed between the sides, where no cause is that: it is named before any other. Another client machine is
 /// never a cause.
 fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
-    let by_cause = named.iter().any(|f| [BUILD, SETTING, PLACEMENT].contains(&f.cause.as_str()));
-    let all: Vec<String> =
-        c.changes.iter().filter(|change| !by_cause || change.kind == Kind::Client).map(Change::words).collect();
-    if all.is_empty() { String::new() } else { format!(", with {}", all.join(" and ")) }
+    let by_cause = named
+        .iter()
+        .any(|f| [BUILD, SETTING, PLACEMENT].contains(&f.cause.as_str()));
+    let all: Vec<String> = c
+        .changes
+        .iter()
+        .filter(|change| !by_cause || change.kind == Kind::Client)
+        .map(Change::words)
+        .collect();
+    if all.is_empty() {
+        String::new()
+    } else {
+        format!(", with {}", all.join(" and "))
+    }
 }
 
 /// Whether the systems differ, the CPU is cleared, and what is named lies in the kernel or below the program.
 fn operating_system(c: &Comparison) -> bool {
     let differs = c.hosts.iter().any(of_system);
-    let cpu_cleared = c.causes.iter().any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared);
+    let cpu_cleared = c
+        .causes
+        .iter()
+        .any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared);
     let first = c.causes.iter().find(|f| f.status.accuses());
     differs
         && cpu_cleared
-        && first.is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))
+        && first
+            .is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))
 }
 
 /// Causes that the sentence names.
@@ -237,46 +338,88 @@ const SHOWN: usize = 3;
 
 /// Each cause with those of the following that are its consequences.
 fn chains<'a>(causes: impl Iterator<Item = &'a Finding>) -> Vec<(&'a Finding, Vec<&'a Finding>)> {
-    causes.fold(Vec::new(), |mut chains: Vec<(&'a Finding, Vec<&'a Finding>)>, f| {
-        match chains.last_mut().filter(|(root, _)| follows_from(f) == Some(root.cause.as_str())) {
-            Some((_, after)) => after.push(f),
-            None => chains.push((f, Vec::new())),
-        }
-        chains
-    })
+    causes.fold(
+        Vec::new(),
+        |mut chains: Vec<(&'a Finding, Vec<&'a Finding>)>, f| {
+            match chains
+                .last_mut()
+                .filter(|(root, _)| follows_from(f) == Some(root.cause.as_str()))
+            {
+                Some((_, after)) => after.push(f),
+                None => chains.push((f, Vec::new())),
+            }
+            chains
+        },
+    )
 }
 
 fn listed(c: &Comparison, causes: &[&Finding], on: Option<&str>) -> String {
-    let called =
-        |f: &Finding| format!("{}{}", if f.status == Status::Suspected { "probably " } else { "" }, name(c, f, on));
+    let called = |f: &Finding| {
+        format!(
+            "{}{}",
+            if f.status == Status::Suspected {
+                "probably "
+            } else {
+                ""
+            },
+            name(c, f, on)
+        )
+    };
     let percent = |f: &Finding| (f.share > 0.0).then(|| format!("{:.0} %", f.share * 100.0));
     let one = |(root, after): &(&Finding, Vec<&Finding>)| {
-        let consequence =
-            |f: &&Finding| format!("{}{}", called(f), percent(f).map_or(String::new(), |share| format!(" ({share})")));
+        let consequence = |f: &&Finding| {
+            format!(
+                "{}{}",
+                called(f),
+                percent(f).map_or(String::new(), |share| format!(" ({share})"))
+            )
+        };
         let consequences: Vec<String> = after.iter().map(consequence).collect();
         let follow = match consequences.len() {
             0 => String::new(),
             1 => format!(", and as its consequence {}", consequences[0]),
             _ => format!(", and as its consequences {}", consequences.join(" and ")),
         };
-        format!("{}{}{follow}", called(root), percent(root).map_or(String::new(), |share| format!(", {share}")))
+        format!(
+            "{}{}{follow}",
+            called(root),
+            percent(root).map_or(String::new(), |share| format!(", {share}"))
+        )
     };
-    let shown: Vec<String> = chains(causes.iter().copied().take(SHOWN)).iter().map(one).collect();
-    let more = if causes.len() > SHOWN { "; and less" } else { "" };
+    let shown: Vec<String> = chains(causes.iter().copied().take(SHOWN))
+        .iter()
+        .map(one)
+        .collect();
+    let more = if causes.len() > SHOWN {
+        "; and less"
+    } else {
+        ""
+    };
     shown.join("; ") + more
 }
 
 /// What a sentence calls a cause. What was changed is told from base to new; anything else is at the slower side.
 fn name(c: &Comparison, finding: &Finding, on: Option<&str>) -> String {
     let changed = |word: &str, kind: Kind| {
-        let all: Vec<String> = c.changes.iter().filter(|change| change.kind == kind).map(Change::words).collect();
-        if all.is_empty() { word.to_owned() } else { format!("{word} ({})", all.join(", ")) }
+        let all: Vec<String> = c
+            .changes
+            .iter()
+            .filter(|change| change.kind == kind)
+            .map(Change::words)
+            .collect();
+        if all.is_empty() {
+            word.to_owned()
+        } else {
+            format!("{word} ({})", all.join(", "))
+        }
     };
     let word = match finding.cause.as_str() {
         BUILD => return changed("another build", Kind::Build),
         SETTING => return changed("another setting", Kind::Setting),
         PLACEMENT => return changed(words(PLACEMENT), Kind::Placement),
-        "cpu.speed" if c.hosts.iter().any(|d| d.what == "processor") => return "another processor".into(),
+        "cpu.speed" if c.hosts.iter().any(|d| d.what == "processor") => {
+            return "another processor".into();
+        }
         cause => words(cause),
     };
     on.map_or_else(|| word.to_owned(), |side| format!("{word} on {side}"))
@@ -296,5 +439,7 @@ fn collapse(c: &Comparison) -> String {
     c.curves
         .iter()
         .find_map(fell)
-        .map_or(String::new(), |(probe, name, n)| format!("; {probe} collapses on {name} from {n} clients on"))
+        .map_or(String::new(), |(probe, name, n)| {
+            format!("; {probe} collapses on {name} from {n} clients on")
+        })
 }

@@ -50,7 +50,9 @@ pub fn compare(base: &[Run], new: &[Run], options: &Options) -> Comparison {
 /// Compares two sides that were put together run by run.
 pub fn compare_sides(base: &Side, new: &Side, options: &Options) -> Comparison {
     let parts = changes::both_as_parts(base, new);
-    let (base, new) = parts.as_ref().map_or((base, new), |(base, new)| (base, new));
+    let (base, new) = parts
+        .as_ref()
+        .map_or((base, new), |(base, new)| (base, new));
     match changes::side_by_side(base, new) {
         Some((base, new, changed)) => compare_aligned(&base, &new, changed, options),
         None => compare_aligned(base, new, Vec::new(), options),
@@ -58,7 +60,12 @@ pub fn compare_sides(base: &Side, new: &Side, options: &Options) -> Comparison {
 }
 
 /// The same of sides whose rows have partners; `changed` is what they had to be rid of for that.
-fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &Options) -> Comparison {
+fn compare_aligned(
+    base: &Side,
+    new: &Side,
+    mut changed: Vec<Change>,
+    options: &Options,
+) -> Comparison {
     let told = changes::between(base, new, &changed);
     changed.splice(0..0, told);
     let (mut rows, pooled, not_compared) = align::rows(base, new, options);
@@ -67,13 +74,29 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
     let waterfalls = workloads::waterfalls(base, new, &rows);
     let most = workloads::most_changed(&waterfalls, &rows, options.threshold);
     // Another client machine is told with the others; it is no change of what is compared.
-    let of_the_server: Vec<Change> = changed.iter().filter(|c| c.kind != Kind::Client).cloned().collect();
+    let of_the_server: Vec<Change> = changed
+        .iter()
+        .filter(|c| c.kind != Kind::Client)
+        .cloned()
+        .collect();
     let (mut causes, mut unexplained) = match most {
         Some(fall) => workloads::judge(fall, [base, new], &rows, &of_the_server),
-        None => causes::probes::judge(&rows, &pooled, &of_the_server, &curves, [base, new], options.threshold),
+        None => causes::probes::judge(
+            &rows,
+            &pooled,
+            &of_the_server,
+            &curves,
+            [base, new],
+            options.threshold,
+        ),
     };
     if most.is_none() {
-        first_touch::judge(&apart::of_alone(&rows), &mut causes, &mut unexplained, options.threshold);
+        first_touch::judge(
+            &apart::of_alone(&rows),
+            &mut causes,
+            &mut unexplained,
+            options.threshold,
+        );
     }
     let compared: Vec<&str> = rows.iter().map(|r| r.probe.as_str()).collect();
     let sides = [base, new].map(Side::evidence);

@@ -56,7 +56,10 @@ pub fn pooled(rows: &[Row], judged: &[usize], threshold: f64) -> Vec<Pooled> {
     for &place in judged.iter().filter(|i| !is_made_of_others(&rows[**i])) {
         let probe = rows[place].probe.as_str();
         let of = Group::of(probe, rows[place].descriptor.exercises);
-        parts.entry(Together(of, if of == Group::Workload { probe } else { "" })).or_default().push(place);
+        parts
+            .entry(Together(of, if of == Group::Workload { probe } else { "" }))
+            .or_default()
+            .push(place);
     }
     let alone = |place: &usize| matches!(rows[*place].verdict, Verdict::Slower | Verdict::Faster);
     parts.retain(|_, places| places.len() >= LEAST && !places.iter().any(alone));
@@ -64,26 +67,44 @@ pub fn pooled(rows: &[Row], judged: &[usize], threshold: f64) -> Vec<Pooled> {
         .into_iter()
         .filter_map(|(part, places)| {
             let ratios: Vec<Ratio> = places.iter().filter_map(|i| rows[*i].ratio).collect();
-            let turns = if part.0 == Group::Workload { turns(places.iter().map(|i| &rows[*i])) } else { Vec::new() };
-            Some(((words(&part), places), pool_turns(&turns, &ratios).or_else(|| pool(&ratios))?))
+            let turns = if part.0 == Group::Workload {
+                turns(places.iter().map(|i| &rows[*i]))
+            } else {
+                Vec::new()
+            };
+            Some((
+                (words(&part), places),
+                pool_turns(&turns, &ratios).or_else(|| pool(&ratios))?,
+            ))
         })
         .unzip();
     let verdicts = verdict::judge(&ratios, threshold);
     let all = keys.into_iter().zip(ratios).zip(verdicts);
     all.filter(|(_, verdict)| matches!(verdict, Verdict::Slower | Verdict::Faster))
-        .map(|(((of, places), ratio), verdict)| Pooled { of, rows: places.len(), ratio, verdict, places })
+        .map(|(((of, places), ratio), verdict)| Pooled {
+            of,
+            rows: places.len(),
+            ratio,
+            verdict,
+            places,
+        })
         .collect()
 }
 
 /// A mean of other rows says what they say.
 fn is_made_of_others(row: &Row) -> bool {
-    row.params.iter().any(|(_, value)| value.to_string() == "average")
+    row.params
+        .iter()
+        .any(|(_, value)| value.to_string() == "average")
 }
 
 fn words(part: &Together) -> String {
     match part.0 {
         Group::Workload => part.1.to_owned(),
-        of => of.cause().map_or("user-mode arithmetic", |c| c.words).to_owned(),
+        of => of
+            .cause()
+            .map_or("user-mode arithmetic", |c| c.words)
+            .to_owned(),
     }
 }
 
@@ -94,7 +115,9 @@ fn turns<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<f64> {
     if rows.iter().any(|row| row.len() != pairs) {
         return Vec::new();
     }
-    (0..pairs).map(|pair| rows.iter().map(|row| row[pair]).sum::<f64>() / rows.len() as f64).collect()
+    (0..pairs)
+        .map(|pair| rows.iter().map(|row| row[pair]).sum::<f64>() / rows.len() as f64)
+        .collect()
 }
 
 /// The ratio that rows of the same turns have in common, with what is known of both sides beforehand; nothing for fewer
@@ -117,22 +140,41 @@ pub fn pool(ratios: &[Ratio]) -> Option<Ratio> {
     }
     let degrees = ratios.len() as f64 - 1.0;
     let logs: Vec<f64> = ratios.iter().map(|r| r.value.ln()).collect();
-    let own: Vec<f64> = ratios.iter().map(|r| (r.error * r.error - r.common).max(TINY)).collect();
+    let own: Vec<f64> = ratios
+        .iter()
+        .map(|r| (r.error * r.error - r.common).max(TINY))
+        .collect();
     let mean = |weights: &[f64], of: &[f64]| {
         weights.iter().zip(of).map(|(w, x)| w * x).sum::<f64>() / weights.iter().sum::<f64>()
     };
     let scatter = |weights: &[f64]| {
         let middle = mean(weights, &logs);
-        weights.iter().zip(&logs).map(|(w, y)| w * (y - middle).powi(2)).sum::<f64>()
+        weights
+            .iter()
+            .zip(&logs)
+            .map(|(w, y)| w * (y - middle).powi(2))
+            .sum::<f64>()
     };
     let fixed: Vec<f64> = own.iter().map(|v| 1.0 / v).collect();
     let sum: f64 = fixed.iter().sum();
     let scale = sum - fixed.iter().map(|w| w * w).sum::<f64>() / sum;
-    let between = if scale > 0.0 { ((scatter(&fixed) - degrees) / scale).max(0.0) } else { 0.0 };
+    let between = if scale > 0.0 {
+        ((scatter(&fixed) - degrees) / scale).max(0.0)
+    } else {
+        0.0
+    };
     let random: Vec<f64> = own.iter().map(|v| 1.0 / (v + between)).collect();
     let of_rows = (scatter(&random) / degrees).max(1.0) / random.iter().sum::<f64>();
-    let common = mean(&random, &ratios.iter().map(|r| r.common).collect::<Vec<_>>());
-    Some(Ratio::with_common(mean(&random, &logs), of_rows, degrees, common))
+    let common = mean(
+        &random,
+        &ratios.iter().map(|r| r.common).collect::<Vec<_>>(),
+    );
+    Some(Ratio::with_common(
+        mean(&random, &logs),
+        of_rows,
+        degrees,
+        common,
+    ))
 }
 
 #[cfg(test)]
@@ -141,7 +183,10 @@ mod tests {
     use crate::ratio::tests::normal;
 
     fn ratio(value: f64, error: f64, common: f64) -> Ratio {
-        Ratio { common: common * common, ..Ratio::from_log(value.ln(), error * error + common * common, 1e6) }
+        Ratio {
+            common: common * common,
+            ..Ratio::from_log(value.ln(), error * error + common * common, 1e6)
+        }
     }
 
     #[test]
@@ -149,7 +194,11 @@ mod tests {
         // Equal errors, and logs that scatter by exactly as much: no variance between rows, the mean, and its error by
         // 1/√n.
         let e = 0.02_f64;
-        let three = [ratio((0.1 - e).exp(), e, 0.0), ratio(0.1_f64.exp(), e, 0.0), ratio((0.1 + e).exp(), e, 0.0)];
+        let three = [
+            ratio((0.1 - e).exp(), e, 0.0),
+            ratio(0.1_f64.exp(), e, 0.0),
+            ratio((0.1 + e).exp(), e, 0.0),
+        ];
         let r = pool(&three).unwrap();
         assert!(
             (r.value.ln() - 0.1).abs() < 1e-12
@@ -159,9 +208,15 @@ mod tests {
         );
         // DerSimonian and Laird by hand: variances 1 and 1, effects 0 and 4 have Q = 8 and τ² = (8 − 1) / (2 − 1) = 7;
         // the mean's error by Hartung and Knapp is √(1/2 · Σ(y−2)²/8 / 1 · 8 …) = 2.
-        let two = [Ratio::from_log(0.0, 1.0, 1e6), Ratio::from_log(4.0, 1.0, 1e6)];
+        let two = [
+            Ratio::from_log(0.0, 1.0, 1e6),
+            Ratio::from_log(4.0, 1.0, 1e6),
+        ];
         let r = pool(&two).unwrap();
-        assert!((r.value.ln() - 2.0).abs() < 1e-12 && (r.error - 2.0).abs() < 1e-9, "{r:?}");
+        assert!(
+            (r.value.ln() - 2.0).abs() < 1e-12 && (r.error - 2.0).abs() < 1e-9,
+            "{r:?}"
+        );
         assert!(pool(&two[..1]).is_none());
     }
 
@@ -179,7 +234,9 @@ mod tests {
         let turns = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
         let r = pool_turns(&turns, &[ratio(1.0, 0.1, 0.0)]).unwrap();
         assert!(
-            (r.value.ln() - 1.58).abs() < 1e-9 && (r.value.ln() / r.error - 4.0621).abs() < 1e-3 && r.df == 9.0,
+            (r.value.ln() - 1.58).abs() < 1e-9
+                && (r.value.ln() / r.error - 4.0621).abs() < 1e-3
+                && r.df == 9.0,
             "{r:?}"
         );
         assert!(pool_turns(&turns[..2], &[ratio(1.0, 0.1, 0.0)]).is_none());
@@ -191,15 +248,29 @@ mod tests {
         let (mut by_turns, mut by_rows, trials) = (0, 0, 1000);
         for _ in 0..trials {
             let starts: Vec<f64> = (0..5).map(|_| 0.07 * normal(&mut rng)).collect();
-            let rows: Vec<Vec<f64>> =
-                (0..7).map(|_| starts.iter().map(|start| start + 0.02 * normal(&mut rng)).collect()).collect();
-            let ratios: Vec<Ratio> = rows.iter().filter_map(|row| crate::ratio::of_pairs(row)).collect();
-            let means: Vec<f64> = (0..5).map(|turn| rows.iter().map(|row| row[turn]).sum::<f64>() / 7.0).collect();
+            let rows: Vec<Vec<f64>> = (0..7)
+                .map(|_| {
+                    starts
+                        .iter()
+                        .map(|start| start + 0.02 * normal(&mut rng))
+                        .collect()
+                })
+                .collect();
+            let ratios: Vec<Ratio> = rows
+                .iter()
+                .filter_map(|row| crate::ratio::of_pairs(row))
+                .collect();
+            let means: Vec<f64> = (0..5)
+                .map(|turn| rows.iter().map(|row| row[turn]).sum::<f64>() / 7.0)
+                .collect();
             let outside = |r: Ratio| usize::from(r.low > 1.0 || r.high < 1.0);
             by_turns += outside(pool_turns(&means, &ratios).unwrap());
             by_rows += outside(pool(&ratios).unwrap());
         }
-        assert!(by_turns <= 65 && by_rows > 200, "{by_turns} and {by_rows} of {trials}");
+        assert!(
+            by_turns <= 65 && by_rows > 200,
+            "{by_turns} and {by_rows} of {trials}"
+        );
     }
 
     #[test]
@@ -208,11 +279,15 @@ mod tests {
         let (mut outside, trials) = (0, 2000);
         for _ in 0..trials {
             let of_run = 0.004 * normal(&mut rng);
-            let rows: Vec<Ratio> =
-                (0..9).map(|_| ratio((of_run + 0.01 * normal(&mut rng)).exp(), 0.01, 0.004)).collect();
+            let rows: Vec<Ratio> = (0..9)
+                .map(|_| ratio((of_run + 0.01 * normal(&mut rng)).exp(), 0.01, 0.004))
+                .collect();
             let r = pool(&rows).unwrap();
             outside += usize::from(r.low > 1.0 || r.high < 1.0);
         }
-        assert!(outside as f64 <= 0.05 * f64::from(trials), "{outside} of {trials}");
+        assert!(
+            outside as f64 <= 0.05 * f64::from(trials),
+            "{outside} of {trials}"
+        );
     }
 }

@@ -81,10 +81,16 @@ pub struct Known {
 
 impl Known {
     /// Nothing but what the runs themselves let expect.
-    pub const NOTHING: Known = Known { rounds: None, runs: Prior::AS_EXPECTED };
+    pub const NOTHING: Known = Known {
+        rounds: None,
+        runs: Prior::AS_EXPECTED,
+    };
 
     /// What the rows of one probe, on both sides, say of each other's rounds.
-    pub fn of_rounds<'a>(rows: impl Iterator<Item = &'a [Figure]>, weights: &mut QuantileWeights) -> Known {
+    pub fn of_rounds<'a>(
+        rows: impl Iterator<Item = &'a [Figure]>,
+        weights: &mut QuantileWeights,
+    ) -> Known {
         let few = |f: &&Figure| f.processes.len() <= FEW;
         let rounds: Vec<(f64, f64)> = rows
             .flatten()
@@ -92,7 +98,10 @@ impl Known {
             .filter_map(|f| own_variance(f, weights))
             .map(|own| (own.variance, own.df))
             .collect();
-        Known { rounds: spread::of_class(&rounds), ..Known::NOTHING }
+        Known {
+            rounds: spread::of_class(&rounds),
+            ..Known::NOTHING
+        }
     }
 
     /// How far the runs of a row are apart, in units of what each lets expect, with its degrees of freedom; nothing for
@@ -131,15 +140,29 @@ impl Ratio {
     pub fn from_log(log: f64, variance: f64, df: f64) -> Ratio {
         let error = variance.max(0.0).sqrt();
         let half = t_two_sided(CONFIDENCE, df) * error;
-        Ratio { value: log.exp(), low: (log - half).exp(), high: (log + half).exp(), error, df, common: 0.0 }
+        Ratio {
+            value: log.exp(),
+            low: (log - half).exp(),
+            high: (log + half).exp(),
+            error,
+            df,
+            common: 0.0,
+        }
     }
 
     /// A ratio whose squared error is one that was estimated, with its degrees of freedom, and one that all rows have
     /// in common and that is known beforehand: it was not estimated from these values, and so has no part in the
     /// degrees of freedom (Satterthwaite).
     pub fn with_common(log: f64, own: f64, df: f64, common: f64) -> Ratio {
-        let df = if own > 0.0 { ((own + common) / own).powi(2) * df } else { f64::INFINITY };
-        Ratio { common, ..Ratio::from_log(log, own + common, df.min(KNOWN)) }
+        let df = if own > 0.0 {
+            ((own + common) / own).powi(2) * df
+        } else {
+            f64::INFINITY
+        };
+        Ratio {
+            common,
+            ..Ratio::from_log(log, own + common, df.min(KNOWN))
+        }
     }
 
     /// The probability of a ratio at least this far from one, either way, where nothing differs.
@@ -158,20 +181,38 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights, known: &Known) -> 
         return None;
     }
     let between = RUN_TO_RUN * RUN_TO_RUN;
-    let Some(Own { variance: own, df: own_df, within }) = own_variance(figure, weights) else {
+    let Some(Own {
+        variance: own,
+        df: own_df,
+        within,
+    }) = own_variance(figure, weights)
+    else {
         let variance = stated_variance(figure) + RUN_TO_RUN_PUBLISHED * RUN_TO_RUN_PUBLISHED;
-        return Some(Level { log: figure.value.ln(), variance, df: KNOWN, common: between, contradicted: false });
+        return Some(Level {
+            log: figure.value.ln(),
+            variance,
+            df: KNOWN,
+            common: between,
+            contradicted: false,
+        });
     };
     let few = figure.processes.len() <= FEW;
     // What a record states beyond what its processes show is a CPU that did not keep its pace, and every row of the run
     // had that one.
     let pace = if few { 0.0 } else { own - within };
-    let (own, own_df) = known.rounds.filter(|_| few).map_or((own, own_df), |prior| prior.moderate(own, own_df));
+    let (own, own_df) = known
+        .rounds
+        .filter(|_| few)
+        .map_or((own, own_df), |prior| prior.moderate(own, own_df));
     // What the host does may be for the whole of one run and for none of the next: then runs differ as the parts of one
     // do.
     let drift = figure.host_made.map_or(Drift::NONE, |host| {
         let (logs, quantile) = placed(figure);
-        let shown = if host.in_parts { between_parts(&logs, quantile) } else { Drift::NOT_SHOWN };
+        let shown = if host.in_parts {
+            between_parts(&logs, quantile)
+        } else {
+            Drift::NOT_SHOWN
+        };
         shown.at_least(host.least)
     });
     let variance = own + between + drift.variance;
@@ -189,7 +230,12 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights, known: &Known) -> 
 
 /// The logarithms of a figure's processes in the order of their measuring, and which quantile of them it is.
 fn placed(figure: &Figure) -> (Vec<f64>, f64) {
-    let logs: Vec<f64> = figure.processes.iter().filter(|v| **v > 0.0).map(|v| v.ln()).collect();
+    let logs: Vec<f64> = figure
+        .processes
+        .iter()
+        .filter(|v| **v > 0.0)
+        .map(|v| v.ln())
+        .collect();
     let quantile = place(&sorted(&logs), figure.value.ln());
     (logs, quantile)
 }
@@ -206,13 +252,20 @@ struct Own {
 
 /// What a figure's own run says of its variance; nothing with too few processes.
 fn own_variance(figure: &Figure, weights: &mut QuantileWeights) -> Option<Own> {
-    if figure.processes.iter().filter(|v| **v > 0.0).count() < ENOUGH || figure.value.is_nan() || figure.value <= 0.0 {
+    if figure.processes.iter().filter(|v| **v > 0.0).count() < ENOUGH
+        || figure.value.is_nan()
+        || figure.value <= 0.0
+    {
         return None;
     }
     let (logs, quantile) = placed(figure);
     let within = weights.variance(&sorted(&logs), quantile);
     let variance = within.max(stated_variance(figure) / 2.0 - RUN_TO_RUN * RUN_TO_RUN);
-    Some(Own { variance, df: (logs.len() - 1) as f64, within })
+    Some(Own {
+        variance,
+        df: (logs.len() - 1) as f64,
+        within,
+    })
 }
 
 /// Consecutive parts of a run that are set against each other. More would say more about their spread and less about
@@ -230,16 +283,29 @@ struct Drift {
 }
 
 impl Drift {
-    const NONE: Drift = Drift { variance: 0.0, df: KNOWN };
+    const NONE: Drift = Drift {
+        variance: 0.0,
+        df: KNOWN,
+    };
     /// Of a run that cannot tell: nothing is seen, by nothing.
-    const NOT_SHOWN: Drift = Drift { variance: 0.0, df: 0.0 };
+    const NOT_SHOWN: Drift = Drift {
+        variance: 0.0,
+        df: 0.0,
+    };
 
     /// Never smaller than what is known of other runs, which adds degrees of freedom the more the two agree.
     fn at_least(self, deviation: f64) -> Drift {
         let least = deviation * deviation;
         let variance = self.variance.max(least);
-        let agreement = if variance > 0.0 { least / variance } else { 0.0 };
-        Drift { variance, df: self.df + spread::PRIOR_RUNS * agreement * agreement }
+        let agreement = if variance > 0.0 {
+            least / variance
+        } else {
+            0.0
+        };
+        Drift {
+            variance,
+            df: self.df + spread::PRIOR_RUNS * agreement * agreement,
+        }
     }
 }
 
@@ -251,11 +317,21 @@ fn between_parts(in_order: &[f64], quantile: f64) -> Drift {
     let figures: Vec<f64> = if n < PARTS * ENOUGH {
         in_order.to_vec()
     } else {
-        (0..PARTS).map(|i| quantile_sorted(&sorted(&in_order[i * n / PARTS..(i + 1) * n / PARTS]), quantile)).collect()
+        (0..PARTS)
+            .map(|i| {
+                quantile_sorted(
+                    &sorted(&in_order[i * n / PARTS..(i + 1) * n / PARTS]),
+                    quantile,
+                )
+            })
+            .collect()
     };
     let df = (figures.len() - 1) as f64;
     let mean = figures.iter().sum::<f64>() / figures.len() as f64;
-    Drift { variance: figures.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / df, df }
+    Drift {
+        variance: figures.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / df,
+        df,
+    }
 }
 
 /// Which quantile of these sorted values a figure is: ours are the median, or the quarter or the tenth from the good
@@ -263,7 +339,10 @@ fn between_parts(in_order: &[f64], quantile: f64) -> Drift {
 fn place(sorted: &[f64], value: f64) -> f64 {
     let last = (sorted.len() - 1) as f64;
     // Equal values are all in one place.
-    let (below, upto) = (sorted.partition_point(|x| *x < value) as f64, sorted.partition_point(|x| *x <= value) as f64);
+    let (below, upto) = (
+        sorted.partition_point(|x| *x < value) as f64,
+        sorted.partition_point(|x| *x <= value) as f64,
+    );
     let rank = match (below, upto) {
         (below, upto) if below < upto => f64::midpoint(below, upto - 1.0),
         (below, _) => below - 0.5,
@@ -274,7 +353,11 @@ fn place(sorted: &[f64], value: f64) -> f64 {
 fn stated_variance(figure: &Figure) -> f64 {
     let high = figure.high.max(figure.value);
     // An interval that reaches zero has no log; the upper half tells the width.
-    let low = if figure.low > 0.0 { figure.low.min(figure.value) } else { figure.value * figure.value / high };
+    let low = if figure.low > 0.0 {
+        figure.low.min(figure.value)
+    } else {
+        figure.value * figure.value / high
+    };
     let half = (high / low).ln() / 2.0;
     (half / z_two_sided(figure.confidence)).powi(2)
 }
@@ -301,14 +384,26 @@ pub fn level(figures: &[Figure], weights: &mut QuantileWeights) -> Option<Level>
 }
 
 /// A row's level on one side, from one run or several.
-pub fn level_with(figures: &[Figure], weights: &mut QuantileWeights, known: &Known) -> Option<Level> {
+pub fn level_with(
+    figures: &[Figure],
+    weights: &mut QuantileWeights,
+    known: &Known,
+) -> Option<Level> {
     let singles = singles(figures, weights, known)?;
-    let Some((expected, seen)) = between_runs(&singles) else { return singles.first().copied() };
+    let Some((expected, seen)) = between_runs(&singles) else {
+        return singles.first().copied();
+    };
     let runs = singles.len() as f64;
     let log = singles.iter().map(|l| l.log).sum::<f64>() / runs;
-    let expected_df =
-        runs * runs * expected * expected / singles.iter().map(|l| l.variance * l.variance / l.df).sum::<f64>();
-    let prior = Prior { df: known.runs.df.min(expected_df), ..known.runs };
+    let expected_df = runs * runs * expected * expected
+        / singles
+            .iter()
+            .map(|l| l.variance * l.variance / l.df)
+            .sum::<f64>();
+    let prior = Prior {
+        df: known.runs.df.min(expected_df),
+        ..known.runs
+    };
     let (moderated, df) = prior.moderate(seen / expected, runs - 1.0);
     let common = singles.iter().map(|l| l.common).sum::<f64>() / runs;
     let of = |spread: f64, runs: f64, df: f64| Level {
@@ -323,23 +418,49 @@ pub fn level_with(figures: &[Figure], weights: &mut QuantileWeights, known: &Kno
     let several = of(moderated.max(least), runs, df);
     // Runs that contradict each other speak for themselves, and what was expected of them hardly counts.
     if Prior::AS_EXPECTED.contradicts(seen / expected / prior.variance.max(1.0), runs - 1.0) {
-        return Some(Level { contradicted: true, ..of(seen / expected, runs, runs - 1.0 + CONTRADICTED_RUNS) });
+        return Some(Level {
+            contradicted: true,
+            ..of(seen / expected, runs, runs - 1.0 + CONTRADICTED_RUNS)
+        });
     }
     // Else what one run would tell, several do as well, as long as runs of its kind are about as far apart as one of
     // them lets expect.
-    let one = of(if prior.variance < AS_FAR { 1.0 } else { prior.variance }, 1.0, expected_df);
+    let one = of(
+        if prior.variance < AS_FAR {
+            1.0
+        } else {
+            prior.variance
+        },
+        1.0,
+        expected_df,
+    );
     let width = |l: &Level| t_two_sided(CONFIDENCE, l.df) * l.variance.sqrt();
-    Some(if width(&several) <= width(&one) { several } else { one })
+    Some(if width(&several) <= width(&one) {
+        several
+    } else {
+        one
+    })
 }
 
 /// The ratio of two levels; `higher_is_better` turns it round, so that above 1 is always worse.
 pub fn between(base: Level, new: Level, higher_is_better: bool) -> Ratio {
-    let log = if higher_is_better { base.log - new.log } else { new.log - base.log };
+    let log = if higher_is_better {
+        base.log - new.log
+    } else {
+        new.log - base.log
+    };
     let variance = base.variance + new.variance;
     // Degrees of freedom by Welch.
     let parts = base.variance * base.variance / base.df + new.variance * new.variance / new.df;
-    let df = if parts > 0.0 { (variance.powi(2) / parts).clamp(1.0, 1e6) } else { 1e6 };
-    Ratio { common: base.common + new.common, ..Ratio::from_log(log, variance, df) }
+    let df = if parts > 0.0 {
+        (variance.powi(2) / parts).clamp(1.0, 1e6)
+    } else {
+        1e6
+    };
+    Ratio {
+        common: base.common + new.common,
+        ..Ratio::from_log(log, variance, df)
+    }
 }
 
 #[cfg(test)]
@@ -361,13 +482,19 @@ pub(crate) mod tests {
 
     fn ratio(base: &[Figure], new: &[Figure], higher: bool) -> Ratio {
         let mut w = QuantileWeights::default();
-        between(level(base, &mut w).unwrap(), level(new, &mut w).unwrap(), higher)
+        between(
+            level(base, &mut w).unwrap(),
+            level(new, &mut w).unwrap(),
+            higher,
+        )
     }
 
     #[test]
     fn the_ratio_says_how_many_times_slower_whatever_the_unit() {
         let slow = ratio(&[published(0.14, 0.005)], &[published(1.13, 0.005)], false);
-        assert!((slow.value - 8.0714).abs() < 1e-3 && slow.low < slow.value && slow.value < slow.high);
+        assert!(
+            (slow.value - 8.0714).abs() < 1e-3 && slow.low < slow.value && slow.value < slow.high
+        );
         let fewer = ratio(&[published(443.0, 0.5)], &[published(62.0, 0.5)], true);
         assert!((fewer.value - 443.0 / 62.0).abs() < 1e-9);
     }
@@ -375,7 +502,10 @@ pub(crate) mod tests {
     #[test]
     fn a_figure_has_its_own_place_among_its_values() {
         let values: Vec<f64> = (0..9).map(f64::from).collect();
-        assert_eq!([2.0, 4.0, 6.0].map(|v| place(&values, v)), [0.25, 0.5, 0.75]);
+        assert_eq!(
+            [2.0, 4.0, 6.0].map(|v| place(&values, v)),
+            [0.25, 0.5, 0.75]
+        );
         assert_eq!([-1.0, 9.0].map(|v| place(&values, v)), [0.1, 0.9]);
         assert_eq!(place(&[5.0; 7], 5.0), 0.5);
         assert!((place(&values, 2.2) - 2.5 / 8.0).abs() < 1e-12);
@@ -387,7 +517,12 @@ pub(crate) mod tests {
         assert!(level(&[published(0.0, 0.0)], &mut w).is_none());
         assert!(level(&[published(-1.0, 0.5)], &mut w).is_none());
         assert!(level(&[], &mut w).is_none());
-        assert!(level(&[published(1.0, 2.0)], &mut w).unwrap().variance.is_finite());
+        assert!(
+            level(&[published(1.0, 2.0)], &mut w)
+                .unwrap()
+                .variance
+                .is_finite()
+        );
     }
 
     #[test]
@@ -412,22 +547,43 @@ pub(crate) mod tests {
         // of.
         let figure = |value: f64, spread: f64, rising: bool, host_made: Option<f64>| {
             let place = |i: u32| f64::from(if rising { i } else { i * 7 % 60 });
-            let processes = (0..60).map(|i| value * (1.0 + spread * (place(i) - 29.5) / 20.0)).collect();
-            let host_made = host_made.map(|least| HostMade { least, in_parts: true });
-            Figure { value, low: value / 1.01, high: value * 1.01, confidence: 0.95, processes, host_made }
+            let processes = (0..60)
+                .map(|i| value * (1.0 + spread * (place(i) - 29.5) / 20.0))
+                .collect();
+            let host_made = host_made.map(|least| HostMade {
+                least,
+                in_parts: true,
+            });
+            Figure {
+                value,
+                low: value / 1.01,
+                high: value * 1.01,
+                confidence: 0.95,
+                processes,
+                host_made,
+            }
         };
         let between = |spread: f64, rising: bool, host_made: Option<f64>, runs: usize| {
             let side = |value: f64| vec![figure(value, spread, rising, host_made); runs];
             ratio(&side(100.0), &side(115.0), false)
         };
-        assert!(between(0.08, true, None, 1).low > 1.05, "sixty independent processes tell");
-        assert!(between(0.08, true, Some(0.0), 1).low < 1.0, "a run that drifts does not");
+        assert!(
+            between(0.08, true, None, 1).low > 1.05,
+            "sixty independent processes tell"
+        );
+        assert!(
+            between(0.08, true, Some(0.0), 1).low < 1.0,
+            "a run that drifts does not"
+        );
         assert!(between(0.08, true, Some(0.0), 10).low > 1.05, "several do");
         assert!(
             between(0.08, false, Some(0.0), 1).low > 1.05,
             "nor is there a doubt where every part of the run says the same"
         );
-        assert!(between(0.005, true, Some(0.0), 1).low > 1.05, "or the drift is small");
+        assert!(
+            between(0.005, true, Some(0.0), 1).low > 1.05,
+            "or the drift is small"
+        );
         assert!(
             between(0.005, true, Some(0.07), 1).low < 1.0,
             "except where runs are known to differ more than any of them shows"
@@ -437,32 +593,74 @@ pub(crate) mod tests {
     #[test]
     fn parts_of_a_run_have_the_variance_of_their_medians() {
         let steps: Vec<f64> = (0..12).map(|i| f64::from(i / 3)).collect();
-        assert_eq!(between_parts(&steps, 0.5), Drift { variance: 5.0 / 3.0, df: 3.0 });
+        assert_eq!(
+            between_parts(&steps, 0.5),
+            Drift {
+                variance: 5.0 / 3.0,
+                df: 3.0
+            }
+        );
         // Too few for parts: their own.
-        assert_eq!(between_parts(&[1.0, 2.0, 3.0], 0.5), Drift { variance: 1.0, df: 2.0 });
+        assert_eq!(
+            between_parts(&[1.0, 2.0, 3.0], 0.5),
+            Drift {
+                variance: 1.0,
+                df: 2.0
+            }
+        );
         assert_eq!(between_parts(&steps[..11], 0.5).df, 10.0);
     }
 
     #[test]
     fn what_is_known_of_other_runs_makes_a_drift_more_certain_the_more_they_agree() {
         let seen = |variance: f64| Drift { variance, df: 3.0 }.at_least(0.1);
-        assert_eq!(seen(0.001), Drift { variance: 0.1 * 0.1, df: 3.0 + PRIOR_RUNS });
+        assert_eq!(
+            seen(0.001),
+            Drift {
+                variance: 0.1 * 0.1,
+                df: 3.0 + PRIOR_RUNS
+            }
+        );
         let (alike, apart) = (seen(0.0101), seen(1.0));
         assert!(alike.df > 10.0 && apart.df < 3.01, "{alike:?} {apart:?}");
-        assert_eq!(Drift { variance: 0.0, df: 3.0 }.at_least(0.0), Drift { variance: 0.0, df: 3.0 });
-        assert_eq!(Drift::NOT_SHOWN.at_least(0.1), Drift { variance: 0.1 * 0.1, df: PRIOR_RUNS });
+        assert_eq!(
+            Drift {
+                variance: 0.0,
+                df: 3.0
+            }
+            .at_least(0.0),
+            Drift {
+                variance: 0.0,
+                df: 3.0
+            }
+        );
+        assert_eq!(
+            Drift::NOT_SHOWN.at_least(0.1),
+            Drift {
+                variance: 0.1 * 0.1,
+                df: PRIOR_RUNS
+            }
+        );
     }
 
     #[test]
     fn more_runs_narrow_the_interval_and_their_disagreement_widens_it() {
         let one = ratio(&[published(100.0, 1.0)], &[published(110.0, 1.0)], false);
         let agreeing = ratio(
-            &[published(100.0, 1.0), published(100.2, 1.0), published(99.8, 1.0)],
+            &[
+                published(100.0, 1.0),
+                published(100.2, 1.0),
+                published(99.8, 1.0),
+            ],
             &vec![published(110.0, 1.0); 3],
             false,
         );
         let apart = ratio(
-            &[published(70.0, 1.0), published(100.0, 1.0), published(140.0, 1.0)],
+            &[
+                published(70.0, 1.0),
+                published(100.0, 1.0),
+                published(140.0, 1.0),
+            ],
             &vec![published(110.0, 1.0); 3],
             false,
         );

@@ -8,24 +8,38 @@ use std::collections::BTreeMap;
 use fingerpost_measure::estimate::sorted;
 use fingerpost_record::host::Host;
 use fingerpost_record::run::Tool;
-use fingerpost_record::{Better, Estimate, Measurement, Observation, Params, Profile, Run, SCHEMA, Unit, suggest};
+use fingerpost_record::{
+    Better, Estimate, Measurement, Observation, Params, Profile, Run, SCHEMA, Unit, suggest,
+};
 use serde::Deserialize;
 
 use crate::import;
 
 /// The tables, one file each, by the name that `replay` takes.
 const TABLES: &[(&str, &str)] = &[
-    ("lmbench-process", include_str!("../data/lmbench-process.json")),
-    ("lmbench-syscall-signal", include_str!("../data/lmbench-syscall-signal.json")),
+    (
+        "lmbench-process",
+        include_str!("../data/lmbench-process.json"),
+    ),
+    (
+        "lmbench-syscall-signal",
+        include_str!("../data/lmbench-syscall-signal.json"),
+    ),
     ("lmbench-ipc", include_str!("../data/lmbench-ipc.json")),
     ("mysql-scaling", include_str!("../data/mysql-scaling.json")),
-    ("mysql-query-cache", include_str!("../data/mysql-query-cache.json")),
+    (
+        "mysql-query-cache",
+        include_str!("../data/mysql-query-cache.json"),
+    ),
     ("apache", include_str!("../data/apache.json")),
     ("flops", include_str!("../data/flops.json")),
     ("zerofill-3", include_str!("../data/zerofill-3.json")),
     ("zerofill-4", include_str!("../data/zerofill-4.json")),
     ("launch", include_str!("../data/launch.json")),
-    ("launch-pageins", include_str!("../data/launch-pageins.json")),
+    (
+        "launch-pageins",
+        include_str!("../data/launch-pageins.json"),
+    ),
     ("site", include_str!("../data/site.json")),
 ];
 
@@ -83,7 +97,10 @@ const ORDER: [&str; 14] = [
 impl Table {
     /// The systems of the table in the order in which the document prints them.
     pub fn systems(&self) -> Vec<&'static str> {
-        ORDER.into_iter().filter(|system| self.runs.contains_key(*system)).collect()
+        ORDER
+            .into_iter()
+            .filter(|system| self.runs.contains_key(*system))
+            .collect()
     }
 }
 
@@ -140,13 +157,18 @@ pub fn table_names() -> impl Iterator<Item = &'static str> {
 /// The published table of this name; `name` may begin with `ref:`. Nothing when there is no such table.
 pub fn table(name: &str) -> Option<Table> {
     let name = name.strip_prefix("ref:").unwrap_or(name);
-    TABLES.iter().find(|(known, _)| *known == name).map(|(_, text)| data(text))
+    TABLES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| data(text))
 }
 
 /// When the source of a reference system was published, in its own words where it says so; nothing for a run that is
 /// none. `id` may be that of a part of such a run.
 pub fn published(id: &str) -> Option<String> {
-    systems().remove(crate::select::whole(id).unwrap_or(id)).map(|system| system.published)
+    systems()
+        .remove(crate::select::whole(id).unwrap_or(id))
+        .map(|system| system.published)
 }
 
 #[derive(Deserialize)]
@@ -180,13 +202,18 @@ pub fn load(name: &str) -> Option<Run> {
         started: system.started,
         profile: Profile::Imported,
         complete: true,
-        tool: Tool { version: "published".into(), commit: "unknown".into() },
+        tool: Tool {
+            version: "published".into(),
+            commit: "unknown".into(),
+        },
         host: system.host,
         ..Run::default()
     };
     let mut sources: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for table in TABLES.iter().map(|(_, text)| data::<Table>(text)) {
-        let Some(figures) = table.runs.get(name) else { continue };
+        let Some(figures) = table.runs.get(name) else {
+            continue;
+        };
         let rows = table
             .columns
             .iter()
@@ -196,7 +223,9 @@ pub fn load(name: &str) -> Option<Run> {
         sources.entry(table.source).or_default().push(table.title);
     }
     for observed in TOTALS.iter().map(|text| data::<Totals>(text)) {
-        let Some(totals) = observed.totals.get(name) else { continue };
+        let Some(totals) = observed.totals.get(name) else {
+            continue;
+        };
         run.observations.push(Observation {
             workload: observed.workload,
             observer: observed.observer,
@@ -205,8 +234,10 @@ pub fn load(name: &str) -> Option<Run> {
             ..Observation::default()
         });
     }
-    let named: Vec<String> =
-        sources.into_iter().map(|(article, tables)| format!("{article}: {}", tables.join("; "))).collect();
+    let named: Vec<String> = sources
+        .into_iter()
+        .map(|(article, tables)| format!("{article}: {}", tables.join("; ")))
+        .collect();
     run.source = Some(named.join("; "));
     Some(run)
 }
@@ -234,14 +265,26 @@ impl Table {
     fn row(&self, column: &Column, printed: &Printed) -> Measurement {
         let (estimate, repetitions) = match printed {
             Printed::One(text) => (rounded(text, self.scale), Vec::new()),
-            Printed::About { about, by } => (around(number(about), number(by), self.scale), Vec::new()),
+            Printed::About { about, by } => {
+                (around(number(about), number(by), self.scale), Vec::new())
+            }
             Printed::Many(texts) => {
                 let values: Vec<f64> = texts.iter().map(|t| rounded(t, self.scale).value).collect();
                 (median_interval(&values), values)
             }
         };
-        let row = import::row(&column.probe, column.params.clone(), self.unit, self.better, estimate, &repetitions);
-        Measurement { version: column.version, ..row }
+        let row = import::row(
+            &column.probe,
+            column.params.clone(),
+            self.unit,
+            self.better,
+            estimate,
+            &repetitions,
+        );
+        Measurement {
+            version: column.version,
+            ..row
+        }
     }
 }
 
@@ -256,7 +299,12 @@ fn number(text: &str) -> f64 {
 }
 
 fn around(value: f64, half: f64, scale: f64) -> Estimate {
-    Estimate { value: value * scale, low: (value - half) * scale, high: (value + half) * scale, confidence: 0.95 }
+    Estimate {
+        value: value * scale,
+        low: (value - half) * scale,
+        high: (value + half) * scale,
+        confidence: 0.95,
+    }
 }
 
 /// The median of repetitions with its order-statistic interval of at least 95 %.
@@ -272,7 +320,12 @@ pub fn median_interval(values: &[f64]) -> Estimate {
         term *= (n + 1 - rank) as f64 / rank as f64;
     }
     let rank = rank.saturating_sub(1);
-    Estimate { value: median, low: v[rank], high: v[n - 1 - rank], confidence: 0.95 }
+    Estimate {
+        value: median,
+        low: v[rank],
+        high: v[n - 1 - rank],
+        confidence: 0.95,
+    }
 }
 
 #[cfg(test)]
@@ -285,26 +338,41 @@ mod tests {
         for name in names() {
             let run = load(&format!("ref:{name}")).unwrap();
             fingerpost_record::load::validate(&run).unwrap();
-            assert!(!run.measurements.is_empty() && run.source.is_some_and(|s| !s.is_empty()), "{name}");
+            assert!(
+                !run.measurements.is_empty() && run.source.is_some_and(|s| !s.is_empty()),
+                "{name}"
+            );
         }
         assert!(load("ref:nothing").is_none() && unknown("nothing").contains("there are flops-"));
-        assert!(unknown("g5-2.7-darwim").ends_with("; did you mean “g5-2.7-darwin”?"), "{}", unknown("g5-2.7-darwim"));
+        assert!(
+            unknown("g5-2.7-darwim").ends_with("; did you mean “g5-2.7-darwin”?"),
+            "{}",
+            unknown("g5-2.7-darwim")
+        );
     }
 
     #[test]
     fn every_figure_of_every_table_has_its_column_and_its_system() {
         let known = systems();
-        assert!(known.len() == ORDER.len() && ORDER.iter().all(|system| known.contains_key(*system)));
+        assert!(
+            known.len() == ORDER.len() && ORDER.iter().all(|system| known.contains_key(*system))
+        );
         for table in TABLES.iter().map(|(_, t)| data::<Table>(t)) {
             for (name, figures) in &table.runs {
                 assert!(known.contains_key(name), "{name}");
-                assert_eq!(figures.len(), table.columns.len(), "{} of {name}", table.title);
+                assert_eq!(
+                    figures.len(),
+                    table.columns.len(),
+                    "{} of {name}",
+                    table.title
+                );
             }
         }
         let run = load("g5-2.7-darwin").unwrap();
         assert_eq!(run.measurements.len(), 3 + 7 + 5 + 7 + 1 + 2);
         assert!(
-            table_names().all(|name| table(name).is_some_and(|t| !t.place.is_empty())) && table("nothing").is_none()
+            table_names().all(|name| table(name).is_some_and(|t| !t.place.is_empty()))
+                && table("nothing").is_none()
         );
         assert_eq!(
             published("site-powermac-9500[store=files]").unwrap(),
@@ -316,7 +384,9 @@ mod tests {
     #[test]
     fn published_rows_are_of_the_definitions_that_are_measured_today() {
         for column in TABLES.iter().flat_map(|(_, t)| data::<Table>(t).columns) {
-            let Some(probe) = fingerpost_probes::all().find(|p| p.name == column.probe) else { continue };
+            let Some(probe) = fingerpost_probes::all().find(|p| p.name == column.probe) else {
+                continue;
+            };
             assert_eq!(probe.version, column.version, "{}", column.probe);
         }
     }
@@ -324,7 +394,11 @@ mod tests {
     #[test]
     fn a_printed_figure_is_as_sure_as_its_last_digit() {
         let e = rounded("0.14", 1000.0);
-        assert!((e.value - 140.0).abs() < 1e-9 && (e.low - 135.0).abs() < 1e-9 && (e.high - 145.0).abs() < 1e-9);
+        assert!(
+            (e.value - 140.0).abs() < 1e-9
+                && (e.low - 135.0).abs() < 1e-9
+                && (e.high - 145.0).abs() < 1e-9
+        );
         assert!((rounded("659", 1.0).high - 659.5).abs() < 1e-9);
         let e = median_interval(&[3.0, 1.0, 2.0, 5.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0]);
         assert_eq!((e.value, e.low, e.high), (6.0, 2.0, 10.0));

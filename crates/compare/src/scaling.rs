@@ -68,7 +68,11 @@ impl Scaling {
         let base = points[0].1;
         let rows: Vec<Row> = points
             .iter()
-            .map(|&(clients, throughput)| Row { clients, throughput, scaling: 100.0 * throughput / base })
+            .map(|&(clients, throughput)| Row {
+                clients,
+                throughput,
+                scaling: 100.0 * throughput / base,
+            })
             .collect();
         let shape = shape(&rows);
         Some(Scaling { rows, shape })
@@ -82,7 +86,9 @@ impl Scaling {
 
 /// The highest throughput and where it is in the table.
 fn peak(rows: &[Row]) -> (usize, Row) {
-    let at = (0..rows.len()).max_by(|a, b| rows[*a].throughput.total_cmp(&rows[*b].throughput)).unwrap_or(0);
+    let at = (0..rows.len())
+        .max_by(|a, b| rows[*a].throughput.total_cmp(&rows[*b].throughput))
+        .unwrap_or(0);
     (at, rows[at])
 }
 
@@ -92,8 +98,12 @@ fn shape(rows: &[Row]) -> Shape {
     // What falls and comes back is noise, not a collapse: the last of those that are high enough ends the search from
     // behind.
     let falls_below = |share: f64| {
-        let high = after.iter().rposition(|row| row.throughput >= share * peak.throughput);
-        after.get(high.map_or(0, |at| at + 1)).map(|row| row.clients)
+        let high = after
+            .iter()
+            .rposition(|row| row.throughput >= share * peak.throughput);
+        after
+            .get(high.map_or(0, |at| at + 1))
+            .map(|row| row.clients)
     };
     if let Some(from) = falls_below(COLLAPSED) {
         return Shape::Collapses { from };
@@ -101,21 +111,44 @@ fn shape(rows: &[Row]) -> Shape {
     if let Some(from) = falls_below(REACHED) {
         return Shape::Declines { from };
     }
-    let reached = rows.iter().position(|row| row.throughput >= REACHED * peak.throughput).unwrap_or(peak_at);
-    if reached == rows.len() - 1 { Shape::Scales } else { Shape::Saturates { at: rows[reached].clients } }
+    let reached = rows
+        .iter()
+        .position(|row| row.throughput >= REACHED * peak.throughput)
+        .unwrap_or(peak_at);
+    if reached == rows.len() - 1 {
+        Shape::Scales
+    } else {
+        Shape::Saturates {
+            at: rows[reached].clients,
+        }
+    }
 }
 
 impl Scaling {
     /// One sentence, in which those who ask are called this.
     pub fn sentence(&self, who: &str) -> String {
-        let clients = |n: u64| if n == 1 { format!("1 {who}") } else { format!("{n} {who}s") };
+        let clients = |n: u64| {
+            if n == 1 {
+                format!("1 {who}")
+            } else {
+                format!("{n} {who}s")
+            }
+        };
         let base = format!("what {} gave", clients(self.rows[0].clients));
         let (peak, last) = (self.peak(), self.rows[self.rows.len() - 1]);
         let of_peak = 100.0 * last.throughput / peak.throughput;
         match self.shape {
-            Shape::Scales => format!("scales up to {}, to {:.0} % of {base}", clients(last.clients), last.scaling),
+            Shape::Scales => format!(
+                "scales up to {}, to {:.0} % of {base}",
+                clients(last.clients),
+                last.scaling
+            ),
             Shape::Saturates { at } => {
-                format!("saturates at {}, peaks at {:.0} % of {base}, and holds it", clients(at), peak.scaling)
+                format!(
+                    "saturates at {}, peaks at {:.0} % of {base}, and holds it",
+                    clients(at),
+                    peak.scaling
+                )
             }
             Shape::Declines { from } => {
                 format!(
@@ -155,9 +188,18 @@ pub fn tables(run: &Run) -> Vec<Table> {
     /// Workload, parameters in common, who asks; then number, throughput, and whether it is to be trusted.
     type Series = ((String, Params, Who), Vec<(u64, f64, bool)>);
     let mut found: Vec<Series> = Vec::new();
-    for m in run.measurements.iter().filter(|m| m.better == Better::Higher) {
-        let Some((number, who)) = m.params.asking() else { continue };
-        let (Some(workload), Some(estimate)) = (m.probe.strip_suffix(".throughput"), m.estimate) else { continue };
+    for m in run
+        .measurements
+        .iter()
+        .filter(|m| m.better == Better::Higher)
+    {
+        let Some((number, who)) = m.params.asking() else {
+            continue;
+        };
+        let (Some(workload), Some(estimate)) = (m.probe.strip_suffix(".throughput"), m.estimate)
+        else {
+            continue;
+        };
         let point = (number, estimate.value, m.outcome == Outcome::Measured);
         let key = (workload.to_owned(), m.params.without(&[who.many]), who);
         match found.iter_mut().find(|(k, _)| *k == key) {
@@ -168,7 +210,13 @@ pub fn tables(run: &Run) -> Vec<Table> {
     let table = |((workload, params, who), points): Series| {
         let scaling = Scaling::of(&points.iter().map(|p| (p.0, p.1)).collect::<Vec<_>>())?;
         let untrusted = points.iter().filter(|p| !p.2).map(|p| p.0).collect();
-        Some(Table { workload, params, who, scaling, untrusted })
+        Some(Table {
+            workload,
+            params,
+            who,
+            scaling,
+            untrusted,
+        })
     };
     found.into_iter().filter_map(table).collect()
 }
@@ -185,7 +233,11 @@ mod tests {
     }
 
     fn percents(scaling: &Scaling) -> Vec<u64> {
-        scaling.rows.iter().map(|row| row.scaling.round() as u64).collect()
+        scaling
+            .rows
+            .iter()
+            .map(|row| row.scaling.round() as u64)
+            .collect()
     }
 
     #[test]
@@ -194,7 +246,10 @@ mod tests {
         // As printed, but for 47 / 192 = 24.5 %, which the article rounds up.
         assert_eq!(percents(&tiger), [100, 143, 59, 32, 26, 26, 24]);
         assert_eq!(tiger.shape, Shape::Collapses { from: 5 });
-        assert_eq!(tiger.sentence("client"), "collapses from 5 clients on, to 17 % of its peak at 2 clients");
+        assert_eq!(
+            tiger.sentence("client"),
+            "collapses from 5 clients on, to 17 % of its peak at 2 clients"
+        );
     }
 
     #[test]
@@ -221,25 +276,49 @@ mod tests {
     fn what_grows_to_the_end_scales_and_what_never_grows_is_saturated_by_one() {
         let grows = table([1.0, 2.0, 5.0, 10.0, 20.0, 35.0, 50.0]);
         assert_eq!(grows.shape, Shape::Scales);
-        assert_eq!(grows.sentence("client"), "scales up to 50 clients, to 5000 % of what 1 client gave");
-        assert_eq!(table([100.0, 101.0, 99.0, 100.0, 98.0, 100.0, 99.0]).shape, Shape::Saturates { at: 1 });
+        assert_eq!(
+            grows.sentence("client"),
+            "scales up to 50 clients, to 5000 % of what 1 client gave"
+        );
+        assert_eq!(
+            table([100.0, 101.0, 99.0, 100.0, 98.0, 100.0, 99.0]).shape,
+            Shape::Saturates { at: 1 }
+        );
     }
 
     #[test]
     fn a_dip_that_comes_back_is_no_collapse_and_a_slow_fall_is_a_decline() {
-        assert_eq!(table([100.0, 200.0, 50.0, 195.0, 198.0, 190.0, 192.0]).shape, Shape::Saturates { at: 2 });
+        assert_eq!(
+            table([100.0, 200.0, 50.0, 195.0, 198.0, 190.0, 192.0]).shape,
+            Shape::Saturates { at: 2 }
+        );
         let falls = table([100.0, 200.0, 195.0, 190.0, 175.0, 160.0, 150.0]);
         assert_eq!(falls.shape, Shape::Declines { from: 20 });
-        assert_eq!(falls.sentence("client"), "declines from 20 clients on, to 75 % of its peak at 2 clients");
-        assert_eq!(table([100.0, 200.0, 150.0, 190.0, 175.0, 130.0, 120.0]).shape, Shape::Collapses { from: 35 });
+        assert_eq!(
+            falls.sentence("client"),
+            "declines from 20 clients on, to 75 % of its peak at 2 clients"
+        );
+        assert_eq!(
+            table([100.0, 200.0, 150.0, 190.0, 175.0, 130.0, 120.0]).shape,
+            Shape::Collapses { from: 35 }
+        );
     }
 
     #[test]
     fn a_run_has_a_table_for_each_series_of_rows() {
         use fingerpost_record::{Estimate, Measurement, Unit};
         let row = |probe: &str, by: &str, n: i64, mix: &str, rate: f64| Measurement {
-            estimate: Some(Estimate { value: rate, low: rate, high: rate, confidence: 0.95 }),
-            outcome: if n == 10 { Outcome::Untrusted } else { Outcome::Measured },
+            estimate: Some(Estimate {
+                value: rate,
+                low: rate,
+                high: rate,
+                confidence: 0.95,
+            }),
+            outcome: if n == 10 {
+                Outcome::Untrusted
+            } else {
+                Outcome::Measured
+            },
             ..fingerpost_record::fixture::row(
                 probe,
                 Params::new().with("mix", mix).with(by, n),
@@ -247,16 +326,34 @@ mod tests {
                 Better::Higher,
             )
         };
-        let rows = [(1, "read", 10.0), (10, "read", 20.0), (1, "write", 5.0), (10, "write", 1.0), (1, "point", 3.0)];
+        let rows = [
+            (1, "read", 10.0),
+            (10, "read", 20.0),
+            (1, "write", 5.0),
+            (10, "write", 1.0),
+            (1, "point", 3.0),
+        ];
         let mut run = Run {
-            measurements: rows.map(|(n, mix, r)| row("database.throughput", "clients", n, mix, r)).to_vec(),
+            measurements: rows
+                .map(|(n, mix, r)| row("database.throughput", "clients", n, mix, r))
+                .to_vec(),
             ..Run::default()
         };
-        run.measurements.extend([1, 10].map(|n| row("web.throughput", "connections", n, "x", n as f64)));
-        run.measurements.push(row("memory.read", "size", 4, "x", 1.0));
+        run.measurements
+            .extend([1, 10].map(|n| row("web.throughput", "connections", n, "x", n as f64)));
+        run.measurements
+            .push(row("memory.read", "size", 4, "x", 1.0));
         let found = tables(&run);
-        let names: Vec<_> =
-            found.iter().map(|t| (t.workload.as_str(), t.params.to_string(), t.untrusted.clone())).collect();
+        let names: Vec<_> = found
+            .iter()
+            .map(|t| {
+                (
+                    t.workload.as_str(),
+                    t.params.to_string(),
+                    t.untrusted.clone(),
+                )
+            })
+            .collect();
         assert_eq!(
             names,
             [
@@ -274,7 +371,10 @@ mod tests {
 
     #[test]
     fn order_does_not_matter_and_what_is_no_table_is_none() {
-        assert_eq!(Scaling::of(&[(2, 20.0), (1, 10.0)]).unwrap().rows[0].clients, 1);
+        assert_eq!(
+            Scaling::of(&[(2, 20.0), (1, 10.0)]).unwrap().rows[0].clients,
+            1
+        );
         assert_eq!(Scaling::of(&[(1, 10.0)]), None);
         assert_eq!(Scaling::of(&[]), None);
         assert_eq!(Scaling::of(&[(1, 10.0), (1, 20.0)]), None);

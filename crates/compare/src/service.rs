@@ -75,14 +75,26 @@ pub struct Part {
 /// Takes the rows of the load out of judging, and tells the load of each service that both sides have.
 pub fn loads(rows: &mut [Row], base: &Side, new: &Side) -> Vec<Load> {
     let mut found = Vec::new();
-    for at in (0..rows.len()).filter(|&at| rows[at].probe == RATE).collect::<Vec<_>>() {
+    for at in (0..rows.len())
+        .filter(|&at| rows[at].probe == RATE)
+        .collect::<Vec<_>>()
+    {
         let rate = [rows[at].base.value, rows[at].new.value];
         let params = rows[at].params.clone();
-        let of =
-            |side: &'_ Side| side.steps.paths.iter().find(|p| p.workload == WORKLOAD && p.params == params).cloned();
+        let of = |side: &'_ Side| {
+            side.steps
+                .paths
+                .iter()
+                .find(|p| p.workload == WORKLOAD && p.params == params)
+                .cloned()
+        };
         let load = Load::of(params.clone(), rate, of(base).zip(of(new)));
         let same = load.kind == Kind::Same;
-        rows[at].verdict = if same { Verdict::Same } else { Verdict::Unresolved };
+        rows[at].verdict = if same {
+            Verdict::Same
+        } else {
+            Verdict::Unresolved
+        };
         let note = if same {
             "the load, which is the same on both sides"
         } else {
@@ -91,10 +103,19 @@ pub fn loads(rows: &mut [Row], base: &Side, new: &Side) -> Vec<Load> {
         rows[at].note = Some(note.into());
         if load.kind == Kind::MayExplain {
             let of_it = |row: &&mut Row| {
-                row.probe == LATENCY && params.iter().all(|(key, value)| row.params.get(key) == Some(value))
+                row.probe == LATENCY
+                    && params
+                        .iter()
+                        .all(|(key, value)| row.params.get(key) == Some(value))
             };
-            let with = if load.rate[1] > load.rate[0] { "with more load" } else { "with less load" };
-            rows.iter_mut().filter(of_it).for_each(|row| row.note = Some(with.into()));
+            let with = if load.rate[1] > load.rate[0] {
+                "with more load"
+            } else {
+                "with less load"
+            };
+            rows.iter_mut()
+                .filter(of_it)
+                .for_each(|row| row.note = Some(with.into()));
         }
         found.push(load);
     }
@@ -112,11 +133,20 @@ impl Load {
             .filter(|r| r.iter().all(|r| r.is_finite() && *r > 0.0))
             .unwrap_or(rate);
         let sum = |of: fn(&Leaf) -> bool| {
-            sides
-                .map_or([0.0; 2], |sides| sides.map(|p| p.leaves.iter().filter(|l| of(l)).map(|l| l.all.seconds).sum()))
+            sides.map_or([0.0; 2], |sides| {
+                sides.map(|p| {
+                    p.leaves
+                        .iter()
+                        .filter(|l| of(l))
+                        .map(|l| l.all.seconds)
+                        .sum()
+                })
+            })
         };
         let behind_others = sum(is_behind_others);
-        let otherwise = mean.map_or([0.0; 2], |mean| [mean[0] - behind_others[0], mean[1] - behind_others[1]]);
+        let otherwise = mean.map_or([0.0; 2], |mean| {
+            [mean[0] - behind_others[0], mean[1] - behind_others[1]]
+        });
         let change = rate[1] / rate[0] - 1.0;
         let kind = match mean {
             _ if change.abs() <= SAME_LOAD => Kind::Same,
@@ -125,7 +155,16 @@ impl Load {
         };
         let under_way = mean.map_or([0.0; 2], |mean| [rate[0] * mean[0], rate[1] * mean[1]]);
         let parts = sides.map_or_else(Vec::new, changed_parts);
-        let mut load = Load { params, rate, under_way, kind, behind_others, otherwise, parts, sentence: String::new() };
+        let mut load = Load {
+            params,
+            rate,
+            under_way,
+            kind,
+            behind_others,
+            otherwise,
+            parts,
+            sentence: String::new(),
+        };
         load.sentence = load.words(mean);
         load
     }
@@ -134,10 +173,15 @@ impl Load {
         let [from, to] = self.rate.map(|rate| Unit::PerSecond.format(rate));
         let change = self.rate[1] / self.rate[0] - 1.0;
         let [base, new] = self.under_way;
-        let at_a_time =
-            mean.map_or(String::new(), |_| format!("; {base:.1} and {new:.1} requests were under way at a time"));
-        let differed =
-            |way: &str| format!("The load differed: {from} and {to}, {:.0} % {way}{at_a_time}.", change.abs() * 100.0);
+        let at_a_time = mean.map_or(String::new(), |_| {
+            format!("; {base:.1} and {new:.1} requests were under way at a time")
+        });
+        let differed = |way: &str| {
+            format!(
+                "The load differed: {from} and {to}, {:.0} % {way}{at_a_time}.",
+                change.abs() * 100.0
+            )
+        };
         let way = if change > 0.0 { "more" } else { "less" };
         match (self.kind, mean) {
             (Kind::Same, _) => format!("The load was the same ({from} and {to}{at_a_time})."),
@@ -163,10 +207,20 @@ impl Load {
     fn split(&self, mean: [f64; 2]) -> String {
         let difference = |of: [f64; 2]| of[1] - of[0];
         let time = |seconds: f64| Unit::Nanoseconds.format(seconds.abs() * 1e9);
-        let (whole, behind, rest) = (difference(mean), difference(self.behind_others), difference(self.otherwise));
-        let (more, much, slower) = if whole > 0.0 { ("longer", "more", "slower") } else { ("less", "less", "faster") };
+        let (whole, behind, rest) = (
+            difference(mean),
+            difference(self.behind_others),
+            difference(self.otherwise),
+        );
+        let (more, much, slower) = if whole > 0.0 {
+            ("longer", "more", "slower")
+        } else {
+            ("less", "less", "faster")
+        };
         let head = format!("Of the {} that a request takes {more}", time(whole));
-        let by_load = format!("waiting behind other requests of the service, which {much} load by itself may make");
+        let by_load = format!(
+            "waiting behind other requests of the service, which {much} load by itself may make"
+        );
         // A part that went the other way makes nothing of the change.
         match (behind * whole > 0.0, rest * whole > 0.0) {
             (true, true) => format!(
@@ -176,9 +230,13 @@ impl Load {
                 time(rest)
             ),
             (true, false) => {
-                format!("{head}, all is {by_load}: nothing shows a service that is {slower} at the same load.")
+                format!(
+                    "{head}, all is {by_load}: nothing shows a service that is {slower} at the same load."
+                )
             }
-            _ => format!("{head}, none is {by_load}: the service itself, or what it depends on, is {slower}."),
+            _ => format!(
+                "{head}, none is {by_load}: the service itself, or what it depends on, is {slower}."
+            ),
         }
     }
 }
@@ -188,7 +246,12 @@ impl Load {
 fn is_behind_others(leaf: &Leaf) -> bool {
     let queued = leaf.chain.iter().any(|link| link == "queue");
     let own_disk = leaf.component == name::DISK_QUEUE && leaf.whom == name::SERVER_ITSELF;
-    queued || own_disk || matches!(Place::of(leaf), Place::Lock | Place::CpuServer | Place::CpuClient)
+    queued
+        || own_disk
+        || matches!(
+            Place::of(leaf),
+            Place::Lock | Place::CpuServer | Place::CpuClient
+        )
 }
 
 /// What changed most, by what it is and who had it.
@@ -197,10 +260,16 @@ fn changed_parts(sides: [&Paths; 2]) -> Vec<Part> {
     for (side, paths) in sides.into_iter().enumerate() {
         for leaf in &paths.leaves {
             let what = doing(Place::of(leaf).component(leaf).1, Some(leaf));
-            let at = parts.iter().position(|p| p.what == what).unwrap_or_else(|| {
-                parts.push(Part { what, seconds: [0.0; 2] });
-                parts.len() - 1
-            });
+            let at = parts
+                .iter()
+                .position(|p| p.what == what)
+                .unwrap_or_else(|| {
+                    parts.push(Part {
+                        what,
+                        seconds: [0.0; 2],
+                    });
+                    parts.len() - 1
+                });
             parts[at].seconds[side] += leaf.all.seconds;
         }
     }
@@ -221,7 +290,12 @@ mod tests {
     use super::*;
 
     fn row(base: f64, new: f64) -> Row {
-        let estimate = |value: f64| Estimate { value, low: value, high: value, confidence: 0.95 };
+        let estimate = |value: f64| Estimate {
+            value,
+            low: value,
+            high: value,
+            confidence: 0.95,
+        };
         Row {
             probe: RATE.into(),
             descriptor: Descriptor::of(&table::OTHER),
@@ -243,13 +317,34 @@ mod tests {
     /// A side of which a request works, waits behind others, and waits for a CPU that a neighbour has, in microseconds.
     fn side(work: f64, behind: f64, neighbour: f64) -> Side {
         let rows = [
-            (Layer::Application, "server user code", "", &[][..], [work; 3]),
-            (Layer::Scheduler, "waiting for a CPU", "the server itself", &[][..], [behind; 3]),
-            (Layer::Scheduler, "waiting for a CPU", "stress", &[][..], [neighbour; 3]),
+            (
+                Layer::Application,
+                "server user code",
+                "",
+                &[][..],
+                [work; 3],
+            ),
+            (
+                Layer::Scheduler,
+                "waiting for a CPU",
+                "the server itself",
+                &[][..],
+                [behind; 3],
+            ),
+            (
+                Layer::Scheduler,
+                "waiting for a CPU",
+                "stress",
+                &[][..],
+                [neighbour; 3],
+            ),
         ];
         let mut paths = followed::paths(&rows, 0.0);
         (paths.workload, paths.params) = (WORKLOAD.into(), Params::new().with("name", "shop"));
-        Side::of(&[Run { paths: vec![paths], ..Run::default() }])
+        Side::of(&[Run {
+            paths: vec![paths],
+            ..Run::default()
+        }])
     }
 
     fn load(rate: [f64; 2], base: &Side, new: &Side) -> Load {
@@ -259,52 +354,110 @@ mod tests {
             (paths.followed, paths.cut, paths.seconds) = (rate as u64, 0, 1.0);
             side
         };
-        loads(&mut [row(rate[0], rate[1])], &at(base, rate[0]), &at(new, rate[1])).remove(0)
+        loads(
+            &mut [row(rate[0], rate[1])],
+            &at(base, rate[0]),
+            &at(new, rate[1]),
+        )
+        .remove(0)
     }
 
     #[test]
     fn another_load_is_no_slower_service() {
         let nothing = Side::default();
         let mut rows = [row(1000.0, 700.0)];
-        assert!(loads(&mut rows, &nothing, &nothing)[0].sentence.contains("30 % less"));
+        assert!(
+            loads(&mut rows, &nothing, &nothing)[0]
+                .sentence
+                .contains("30 % less")
+        );
         assert_eq!(rows[0].verdict, Verdict::Unresolved);
         let mut rows = [row(1000.0, 990.0)];
-        assert!(loads(&mut rows, &nothing, &nothing)[0].sentence.contains("the same"));
+        assert!(
+            loads(&mut rows, &nothing, &nothing)[0]
+                .sentence
+                .contains("the same")
+        );
         assert_eq!(rows[0].verdict, Verdict::Same);
-        assert!(loads(&mut [Row { probe: "web.throughput".into(), ..row(1.0, 2.0) }], &nothing, &nothing).is_empty());
+        assert!(
+            loads(
+                &mut [Row {
+                    probe: "web.throughput".into(),
+                    ..row(1.0, 2.0)
+                }],
+                &nothing,
+                &nothing
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn more_load_and_a_slower_service_are_told_apart() {
-        let found = load([1000.0, 1500.0], &side(100.0, 10.0, 0.0), &side(100.0, 210.0, 50.0));
+        let found = load(
+            [1000.0, 1500.0],
+            &side(100.0, 10.0, 0.0),
+            &side(100.0, 210.0, 50.0),
+        );
         assert_eq!(found.kind, Kind::MayExplain);
         let change = |of: [f64; 2]| ((of[1] - of[0]) * 1e6).round();
-        assert_eq!((change(found.behind_others), change(found.otherwise)), (200.0, 50.0));
+        assert_eq!(
+            (change(found.behind_others), change(found.otherwise)),
+            (200.0, 50.0)
+        );
         assert!(
             found.sentence.contains("50 % more") && found.sentence.contains("50.00 µs is not"),
             "{}",
             found.sentence
         );
-        assert_eq!(found.parts[0].what, "waiting for a CPU used by the server itself");
+        assert_eq!(
+            found.parts[0].what,
+            "waiting for a CPU used by the server itself"
+        );
         assert_eq!(found.parts[1].what, "waiting for a CPU used by stress");
-        assert!((found.under_way[0] - 0.11).abs() < 1e-9, "{:?}", found.under_way);
+        assert!(
+            (found.under_way[0] - 0.11).abs() < 1e-9,
+            "{:?}",
+            found.under_way
+        );
     }
 
     #[test]
     fn fewer_requests_that_take_longer_are_the_services() {
-        let found = load([1000.0, 500.0], &side(100.0, 0.0, 0.0), &side(200.0, 0.0, 0.0));
+        let found = load(
+            [1000.0, 500.0],
+            &side(100.0, 0.0, 0.0),
+            &side(200.0, 0.0, 0.0),
+        );
         assert_eq!(found.kind, Kind::CannotExplain);
-        assert!(found.sentence.contains("the service is slower"), "{}", found.sentence);
-        let found = load([500.0, 1000.0], &side(200.0, 0.0, 0.0), &side(100.0, 0.0, 0.0));
-        assert!(found.sentence.contains("the service is faster"), "{}", found.sentence);
+        assert!(
+            found.sentence.contains("the service is slower"),
+            "{}",
+            found.sentence
+        );
+        let found = load(
+            [500.0, 1000.0],
+            &side(200.0, 0.0, 0.0),
+            &side(100.0, 0.0, 0.0),
+        );
+        assert!(
+            found.sentence.contains("the service is faster"),
+            "{}",
+            found.sentence
+        );
     }
 
     #[test]
     fn less_load_is_no_faster_service() {
-        let found = load([1000.0, 500.0], &side(100.0, 100.0, 0.0), &side(100.0, 0.0, 0.0));
+        let found = load(
+            [1000.0, 500.0],
+            &side(100.0, 100.0, 0.0),
+            &side(100.0, 0.0, 0.0),
+        );
         assert_eq!(found.kind, Kind::MayExplain);
         assert!(
-            found.sentence.contains("all is waiting behind") && found.sentence.contains("nothing shows"),
+            found.sentence.contains("all is waiting behind")
+                && found.sentence.contains("nothing shows"),
             "{}",
             found.sentence
         );

@@ -18,11 +18,22 @@ pub use crate::settled::{Answer, Settled};
 impl Comparison {
     /// Adds what was measured of single changes, and has the causes and the headline say so.
     pub fn settle(&mut self, settled: Vec<Settled>) {
-        let of_step = workloads::most_changed(&self.waterfalls, &self.rows, self.threshold).cloned();
-        let of_cause = |(cause, answers)| OfCause { unsuspected: unsuspected(cause, &self.changes), answers };
-        let measured: Vec<OfCause> =
-            by_cause(&settled, &self.changes, &self.causes).into_iter().map(of_cause).collect();
-        self.unexplained = alone::settle(&mut self.causes, self.unexplained, &measured, of_step.is_some());
+        let of_step =
+            workloads::most_changed(&self.waterfalls, &self.rows, self.threshold).cloned();
+        let of_cause = |(cause, answers)| OfCause {
+            unsuspected: unsuspected(cause, &self.changes),
+            answers,
+        };
+        let measured: Vec<OfCause> = by_cause(&settled, &self.changes, &self.causes)
+            .into_iter()
+            .map(of_cause)
+            .collect();
+        self.unexplained = alone::settle(
+            &mut self.causes,
+            self.unexplained,
+            &measured,
+            of_step.is_some(),
+        );
         self.settled = settled;
         self.headline = first_said(self, of_step.as_ref());
     }
@@ -30,18 +41,28 @@ impl Comparison {
 
 /// The answers by the cause that each speaks of: that of its kind of change; where the comparison accuses another one
 /// of what was changed, because the changes were told as one, that.
-fn by_cause(settled: &[Settled], changes: &[Change], causes: &[Finding]) -> Vec<(&'static str, Vec<Alone>)> {
+fn by_cause(
+    settled: &[Settled],
+    changes: &[Change],
+    causes: &[Finding],
+) -> Vec<(&'static str, Vec<Alone>)> {
     let named = |cause: &str| causes.iter().any(|f| f.cause == cause);
     let mut found: Vec<(&'static str, Vec<Alone>)> = Vec::new();
     for one in settled {
-        let kind = changes.iter().find(|c| c.what == one.what).map_or(Kind::Setting, |c| c.kind);
+        let kind = changes
+            .iter()
+            .find(|c| c.what == one.what)
+            .map_or(Kind::Setting, |c| c.kind);
         let own = match kind {
             Kind::Build => BUILD,
             // A load that comes from elsewhere is nothing that is set, and never measured by itself.
             Kind::Setting | Kind::Client => SETTING,
             Kind::Placement => PLACEMENT,
         };
-        let cause = [own, BUILD, SETTING, PLACEMENT].into_iter().find(|cause| named(cause)).unwrap_or(own);
+        let cause = [own, BUILD, SETTING, PLACEMENT]
+            .into_iter()
+            .find(|cause| named(cause))
+            .unwrap_or(own);
         match found.iter_mut().find(|(of, _)| *of == cause) {
             Some((_, answers)) => answers.push(one.alone()),
             None => found.push((cause, vec![one.alone()])),
@@ -53,9 +74,19 @@ fn by_cause(settled: &[Settled], changes: &[Change], causes: &[Finding]) -> Vec<
 /// What was changed, where no passive sign points to it.
 fn unsuspected(cause: &'static str, changes: &[Change]) -> Finding {
     let layer = fingerpost_record::cause::cause(cause).map_or(Layer::Application, |c| c.layer);
-    let evidence =
-        changes.iter().filter(|c| c.kind != Kind::Client).map(|c| format!("{} (base → new)", c.words())).collect();
-    Finding { cause: cause.into(), layer, status: Status::NotJudged, share: 0.0, evidence, relation: None }
+    let evidence = changes
+        .iter()
+        .filter(|c| c.kind != Kind::Client)
+        .map(|c| format!("{} (base → new)", c.words()))
+        .collect();
+    Finding {
+        cause: cause.into(),
+        layer,
+        status: Status::NotJudged,
+        share: 0.0,
+        evidence,
+        relation: None,
+    }
 }
 
 #[cfg(test)]
@@ -68,7 +99,12 @@ mod tests {
     use fingerpost_record::{Better, Estimate, Params, Unit};
 
     fn row(slower: f64, verdict: Verdict) -> Row {
-        let of = |value| Estimate { value, low: value, high: value, confidence: 0.95 };
+        let of = |value| Estimate {
+            value,
+            low: value,
+            high: value,
+            confidence: 0.95,
+        };
         Row {
             probe: "database.throughput".into(),
             descriptor: Descriptor::of(&table::OTHER),
@@ -98,7 +134,12 @@ mod tests {
     }
 
     fn settled(whole: f64, alone: f64, verdict: Verdict) -> Settled {
-        Settled::judged(&change("query_cache"), &row(whole, Verdict::Slower), &row(alone, verdict), Vec::new())
+        Settled::judged(
+            &change("query_cache"),
+            &row(whole, Verdict::Slower),
+            &row(alone, verdict),
+            Vec::new(),
+        )
     }
 
     #[test]
@@ -114,11 +155,28 @@ mod tests {
             let s = settled(whole, alone, verdict);
             assert_eq!(s.answer, answer, "{s:?}");
             assert!((s.share.unwrap() - share).abs() < 0.01, "{s:?}");
-            assert!(s.words().contains("query_cache: off → on") && s.words().contains("clients=8"), "{}", s.words());
+            assert!(
+                s.words().contains("query_cache: off → on") && s.words().contains("clients=8"),
+                "{}",
+                s.words()
+            );
         }
-        let open = Settled { reason: Some("too few turns".into()), ..settled(4.0, 1.2, Verdict::Unresolved) };
-        assert!(open.words().ends_with("which is not resolved: too few turns"), "{}", open.words());
-        let hidden = Settled::judged(&change("x"), &row(1.0, Verdict::Same), &row(2.0, Verdict::Slower), Vec::new());
+        let open = Settled {
+            reason: Some("too few turns".into()),
+            ..settled(4.0, 1.2, Verdict::Unresolved)
+        };
+        assert!(
+            open.words()
+                .ends_with("which is not resolved: too few turns"),
+            "{}",
+            open.words()
+        );
+        let hidden = Settled::judged(
+            &change("x"),
+            &row(1.0, Verdict::Same),
+            &row(2.0, Verdict::Slower),
+            Vec::new(),
+        );
         assert_eq!((hidden.answer, hidden.share), (Answer::Part, None));
     }
 }

@@ -44,16 +44,32 @@ pub struct Settled {
 impl Settled {
     /// A change that could not be measured.
     pub fn not_done(change: &Change, row: Option<&Row>, reason: String) -> Settled {
-        let (probe, params) = row.map_or_else(Default::default, |r| (r.probe.clone(), r.params.clone()));
-        let Change { what, base, new, .. } = change.clone();
+        let (probe, params) =
+            row.map_or_else(Default::default, |r| (r.probe.clone(), r.params.clone()));
+        let Change {
+            what, base, new, ..
+        } = change.clone();
         let (answer, reason) = (Answer::NotDone, Some(reason));
-        Settled { what, base, new, probe, params, ratio: None, share: None, answer, reason, runs: Vec::new() }
+        Settled {
+            what,
+            base,
+            new,
+            probe,
+            params,
+            ratio: None,
+            share: None,
+            answer,
+            reason,
+            runs: Vec::new(),
+        }
     }
 
     /// What the change alone did to the row (`alone`), of all that differs in it (`whole`).
     pub fn judged(change: &Change, whole: &Row, alone: &Row, runs: Vec<String>) -> Settled {
         let share = match (whole.verdict, whole.log(), alone.log()) {
-            (Verdict::Slower | Verdict::Faster, Some(all), Some(part)) if all != 0.0 => Some(part / all),
+            (Verdict::Slower | Verdict::Faster, Some(all), Some(part)) if all != 0.0 => {
+                Some(part / all)
+            }
             _ => None,
         };
         let answer = match (alone.verdict, share) {
@@ -78,32 +94,57 @@ impl Settled {
     /// The least part of the difference that the interval leaves for it: its end nearer to no difference.
     fn least(&self) -> Option<f64> {
         let (ratio, share) = (self.ratio?, self.share?);
-        let nearer = if ratio.value >= 1.0 { ratio.low } else { ratio.high };
+        let nearer = if ratio.value >= 1.0 {
+            ratio.low
+        } else {
+            ratio.high
+        };
         Some(share * nearer.ln() / ratio.value.ln()).filter(|least| least.is_finite())
     }
 
     /// What it says of the cause that it speaks of.
     pub(crate) fn alone(&self) -> Alone {
-        Alone { answer: self.answer, share: self.share, least: self.least(), words: self.words() }
+        Alone {
+            answer: self.answer,
+            share: self.share,
+            least: self.least(),
+            words: self.words(),
+        }
     }
 
     /// In words, as a line of evidence.
     pub fn words(&self) -> String {
         let change = format!("{}: {} → {}", self.what, self.base, self.new);
-        let of = if self.params.0.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) };
+        let of = if self.params.0.is_empty() {
+            self.probe.clone()
+        } else {
+            format!("{} {}", self.probe, self.params)
+        };
         let slower = self.ratio.map_or_else(String::new, slower);
         match self.answer {
             Answer::NotDone => {
-                format!("{change}, alone: not measured: {}", self.reason.as_deref().unwrap_or("for no known reason"))
+                format!(
+                    "{change}, alone: not measured: {}",
+                    self.reason.as_deref().unwrap_or("for no known reason")
+                )
             }
             Answer::Unresolved => {
-                let why = self.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+                let why = self
+                    .reason
+                    .as_ref()
+                    .map_or_else(String::new, |why| format!(": {why}"));
                 format!("{change}, alone: {of} {slower}, which is not resolved{why}")
             }
-            Answer::Nothing => format!("{change}, alone, makes no difference that matters: {of} {slower}"),
-            Answer::Against => format!("{change}, alone, works against the difference: {of} {slower}"),
+            Answer::Nothing => {
+                format!("{change}, alone, makes no difference that matters: {of} {slower}")
+            }
+            Answer::Against => {
+                format!("{change}, alone, works against the difference: {of} {slower}")
+            }
             Answer::Part | Answer::Decides => {
-                let share = self.share.map_or_else(String::new, |s| format!(", {:.0} % of the difference", 100.0 * s));
+                let share = self.share.map_or_else(String::new, |s| {
+                    format!(", {:.0} % of the difference", 100.0 * s)
+                });
                 format!("{change}, alone: {of} {slower}{share}")
             }
         }
@@ -117,9 +158,18 @@ fn slower(r: Ratio) -> String {
     } else {
         ("slower", [r.value, r.low, r.high])
     };
-    format!("{} × {word} ({} to {})", times(value), times(low), times(high))
+    format!(
+        "{} × {word} ({} to {})",
+        times(value),
+        times(low),
+        times(high)
+    )
 }
 
 fn times(ratio: f64) -> String {
-    if (0.1..10.0).contains(&ratio) { format!("{ratio:.2}") } else { fingerpost_record::unit::significant(ratio) }
+    if (0.1..10.0).contains(&ratio) {
+        format!("{ratio:.2}")
+    } else {
+        fingerpost_record::unit::significant(ratio)
+    }
 }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use fingerpost_diagnose::hosts;
 use fingerpost_diagnose::steps::{Evidence, Steps};
-use fingerpost_record::{Better, Descriptor, Host, Measurement, Outcome, Params, Profile, Run, Unit};
+use fingerpost_record::{
+    Better, Descriptor, Host, Measurement, Outcome, Params, Profile, Run, Unit,
+};
 use serde::Serialize;
 
 use crate::figure::{Figure, HostMade, made_by_the_host};
@@ -86,7 +88,12 @@ impl Side {
 
     /// The side as a judge of workloads sees it.
     pub fn evidence(&self) -> Evidence<'_> {
-        Evidence { name: &self.info.name, host: &self.host, facts: &self.facts, steps: &self.steps }
+        Evidence {
+            name: &self.info.name,
+            host: &self.host,
+            facts: &self.facts,
+            steps: &self.steps,
+        }
     }
 
     /// Adds a run.
@@ -103,12 +110,16 @@ impl Side {
             self.info.source.clone_from(&run.source);
             self.info.name = name_of(run);
             let own = run.profile != Profile::Imported;
-            self.info.measured = own.then(|| fingerpost_record::name::of(run.label.as_deref(), &run.command)).flatten();
+            self.info.measured = own
+                .then(|| fingerpost_record::name::of(run.label.as_deref(), &run.command))
+                .flatten();
             self.taken_out = select::taken_out_of(&run.id, taken_out);
         }
         // Of several parts, what all of them are parts by.
         let of_this = select::taken_out_of(&run.id, taken_out);
-        self.taken_out.0.retain(|key, value| of_this.get(key) == Some(value));
+        self.taken_out
+            .0
+            .retain(|key, value| of_this.get(key) == Some(value));
         self.imported &= run.profile == Profile::Imported;
         self.info.ids.push(run.id.clone());
         for doubt in &run.host.doubts {
@@ -124,9 +135,16 @@ impl Side {
                 values.push(value);
             }
         }
-        let guest = run.host.virtualization.as_deref().is_some_and(|v| v != "none");
+        let guest = run
+            .host
+            .virtualization
+            .as_deref()
+            .is_some_and(|v| v != "none");
         for m in &run.measurements {
-            let dependence = m.descriptor_without(taken_out).depends_on_host.filter(|_| guest);
+            let dependence = m
+                .descriptor_without(taken_out)
+                .depends_on_host
+                .filter(|_| guest);
             let host_made = dependence.map(made_by_the_host);
             self.add_row(m, host_made);
         }
@@ -136,12 +154,16 @@ impl Side {
     /// Two parts of one run were measured in the same minutes: what the host decided there it decided for both.
     pub fn share_a_run(one: &mut Side, other: &mut Side) {
         let of_one_run = match (&one.info.ids[..], &other.info.ids[..]) {
-            ([a], [b]) => select::whole(a).zip(select::whole(b)).is_some_and(|(a, b)| a == b),
+            ([a], [b]) => select::whole(a)
+                .zip(select::whole(b))
+                .is_some_and(|(a, b)| a == b),
             _ => false,
         };
         if of_one_run {
-            let figures =
-                [one, other].into_iter().flat_map(|side| side.rows.values_mut()).flat_map(|row| &mut row.figures);
+            let figures = [one, other]
+                .into_iter()
+                .flat_map(|side| side.rows.values_mut())
+                .flat_map(|row| &mut row.figures);
             figures.for_each(|figure| figure.host_made = None);
         }
     }
@@ -157,33 +179,52 @@ impl Side {
         side.rows.retain(|key, _| keep(key));
         for (key, row) in self.rows.iter().filter(|(key, _)| !keep(key)) {
             let changed = (key.0.clone(), key.1, other(&key.0, &key.2));
-            let place = if side.rows.contains_key(&changed) { key.clone() } else { changed };
+            let place = if side.rows.contains_key(&changed) {
+                key.clone()
+            } else {
+                changed
+            };
             side.rows.insert(place, row.clone());
         }
-        side.steps.budgets.iter_mut().for_each(|b| b.params = other(&b.workload, &b.params));
-        side.steps.paths.iter_mut().for_each(|p| p.params = other(&p.workload, &p.params));
-        side.steps.observations.iter_mut().for_each(|o| o.params = other(&o.workload, &o.params));
+        side.steps
+            .budgets
+            .iter_mut()
+            .for_each(|b| b.params = other(&b.workload, &b.params));
+        side.steps
+            .paths
+            .iter_mut()
+            .for_each(|p| p.params = other(&p.workload, &p.params));
+        side.steps
+            .observations
+            .iter_mut()
+            .for_each(|o| o.params = other(&o.workload, &o.params));
         side
     }
 
     /// The same side as a part by these parameters, which all of its rows have.
     pub(crate) fn part_by(&self, params: &Params) -> Side {
-        let mut side = self.with_params(|_| false, |_, of| of.only(|key, _| params.get(key).is_none()));
+        let mut side = self.with_params(
+            |_| false,
+            |_, of| of.only(|key, _| params.get(key).is_none()),
+        );
         side.taken_out.0.extend(params.0.clone());
         side
     }
 
     fn add_row(&mut self, m: &Measurement, host_made: Option<HostMade>) {
-        let row = self.rows.entry((m.probe.clone(), m.version, m.params.clone())).or_insert_with(|| SideRow {
-            descriptor: m.descriptor.clone(),
-            version: m.version,
-            unit: m.unit,
-            better: m.better,
-            outcome: m.outcome,
-            reason: m.reason.clone(),
-            figures: Vec::new(),
-            counters: BTreeMap::new(),
-        });
+        let row = self
+            .rows
+            .entry((m.probe.clone(), m.version, m.params.clone()))
+            .or_insert_with(|| SideRow {
+                descriptor: m.descriptor.clone(),
+                version: m.version,
+                unit: m.unit,
+                better: m.better,
+                outcome: m.outcome,
+                reason: m.reason.clone(),
+                figures: Vec::new(),
+                counters: BTreeMap::new(),
+            });
         // Outcomes are declared from the best to the worst.
         if m.outcome as u8 > row.outcome as u8 {
             row.outcome = m.outcome;
@@ -191,9 +232,13 @@ impl Side {
         }
         // Runs that disagree about a row's unit cannot be averaged; the first one's counts.
         if let (Some(e), true) = (&m.estimate, m.unit == row.unit && m.better == row.better) {
-            row.figures.push(Figure { host_made, ..Figure::of(*e, m.process_values()) });
+            row.figures.push(Figure {
+                host_made,
+                ..Figure::of(*e, m.process_values())
+            });
         }
-        let names: std::collections::BTreeSet<&String> = m.processes.iter().flat_map(|p| p.counters.keys()).collect();
+        let names: std::collections::BTreeSet<&String> =
+            m.processes.iter().flat_map(|p| p.counters.keys()).collect();
         for name in names {
             if let Some(value) = m.counter(name) {
                 row.counters.entry(name.clone()).or_default().push(value);
@@ -239,13 +284,25 @@ mod tests {
         let mut run = fingerpost_record::fixture::run();
         run.host.virtualization = Some("kvm".into());
         let params = Params::new().with("stride", 64);
-        let mut row = fingerpost_record::fixture::row("memory.latency", params, Unit::Nanoseconds, Better::Lower);
-        row.estimate = Some(fingerpost_record::Estimate { value: 100.0, low: 99.0, high: 101.0, confidence: 0.95 });
+        let mut row = fingerpost_record::fixture::row(
+            "memory.latency",
+            params,
+            Unit::Nanoseconds,
+            Better::Lower,
+        );
+        row.estimate = Some(fingerpost_record::Estimate {
+            value: 100.0,
+            low: 99.0,
+            high: 101.0,
+            confidence: 0.95,
+        });
         run.measurements = vec![row];
         let host_made = |taken_out: Params| {
             let mut side = Side::default();
             side.add_part(&run, &taken_out);
-            side.rows.values().next().unwrap().figures[0].host_made.is_some()
+            side.rows.values().next().unwrap().figures[0]
+                .host_made
+                .is_some()
         };
         assert!(host_made(Params::new().with("size", 64 << 20)));
         assert!(!host_made(Params::new().with("size", 16 << 10)));
@@ -260,7 +317,10 @@ mod tests {
                 high: 1.0,
                 confidence: 0.95,
                 processes: Vec::new(),
-                host_made: Some(HostMade { least: 0.07, in_parts: true }),
+                host_made: Some(HostMade {
+                    least: 0.07,
+                    in_parts: true,
+                }),
             };
             let mut side = Side::default();
             side.info.ids.push(id.to_owned());
@@ -280,10 +340,18 @@ mod tests {
         let kept = |a: &str, b: &str| {
             let (mut a, mut b) = (side(a), side(b));
             Side::share_a_run(&mut a, &mut b);
-            [a, b].map(|side| side.rows.values().next().unwrap().figures[0].host_made.is_some())
+            [a, b].map(|side| {
+                side.rows.values().next().unwrap().figures[0]
+                    .host_made
+                    .is_some()
+            })
         };
         assert_eq!(kept("x[api=mmap]", "x[api=brk]"), [false, false]);
         assert_eq!(kept("x[api=mmap]", "y[api=brk]"), [true, true]);
-        assert_eq!(kept("x", "x"), [true, true], "a run beside itself is judged like two");
+        assert_eq!(
+            kept("x", "x"),
+            [true, true],
+            "a run beside itself is judged like two"
+        );
     }
 }

@@ -36,11 +36,17 @@ pub struct Prior {
 
 impl Prior {
     /// Of runs that differ as the single ones let expect, in units of that expectation.
-    pub const AS_EXPECTED: Prior = Prior { variance: 1.0, df: PRIOR_RUNS };
+    pub const AS_EXPECTED: Prior = Prior {
+        variance: 1.0,
+        df: PRIOR_RUNS,
+    };
 
     /// A variance with these degrees of freedom, moderated; and the degrees of freedom that it then has.
     pub fn moderate(self, variance: f64, df: f64) -> (f64, f64) {
-        ((self.df * self.variance + df * variance) / (self.df + df), self.df + df)
+        (
+            (self.df * self.variance + df * variance) / (self.df + df),
+            self.df + df,
+        )
     }
 
     /// Whether a variance is too large to be of this class, at a chance of one in a thousand.
@@ -58,21 +64,39 @@ pub fn fit(variances: &[(f64, f64)]) -> Option<Prior> {
     }
     let n = variances.len() as f64;
     // ln s² is distributed about ln s0² as Fisher's z; a variance that happens to be zero has no logarithm.
-    let e: Vec<f64> = variances.iter().map(|(v, d)| v.max(least).ln() - digamma(d / 2.0) + (d / 2.0).ln()).collect();
+    let e: Vec<f64> = variances
+        .iter()
+        .map(|(v, d)| v.max(least).ln() - digamma(d / 2.0) + (d / 2.0).ln())
+        .collect();
     let mean = e.iter().sum::<f64>() / n;
-    let chance = variances.iter().map(|(_, d)| trigamma(d / 2.0)).sum::<f64>() / n;
+    let chance = variances
+        .iter()
+        .map(|(_, d)| trigamma(d / 2.0))
+        .sum::<f64>()
+        / n;
     let beyond = e.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0) - chance;
     if beyond <= 0.0 {
-        return Some(Prior { variance: mean.exp(), df: f64::INFINITY });
+        return Some(Prior {
+            variance: mean.exp(),
+            df: f64::INFINITY,
+        });
     }
     let half = trigamma_inverse(beyond);
-    Some(Prior { variance: (mean + digamma(half) - half.ln()).exp(), df: 2.0 * half })
+    Some(Prior {
+        variance: (mean + digamma(half) - half.ln()).exp(),
+        df: 2.0 * half,
+    })
 }
 
 /// What a class's own variances say of the next one: nothing while they are too few.
 pub fn of_class(variances: &[(f64, f64)]) -> Option<Prior> {
-    let fitted = (variances.len() >= CLASS).then(|| fit(variances)).flatten()?;
-    Some(Prior { df: fitted.df.min(PRIOR_RUNS), ..fitted })
+    let fitted = (variances.len() >= CLASS)
+        .then(|| fit(variances))
+        .flatten()?;
+    Some(Prior {
+        df: fitted.df.min(PRIOR_RUNS),
+        ..fitted
+    })
 }
 
 /// What is to be expected of the spread between runs, in units of what single runs let expect: that, moderated by what
@@ -83,11 +107,19 @@ pub fn of_class(variances: &[(f64, f64)]) -> Option<Prior> {
 /// says nothing of the middle one), and then it is as sure as the rows of the class are alike.
 pub fn between_runs(seen: &[(f64, f64)], few: bool) -> Prior {
     let df: f64 = seen.iter().map(|s| s.1).sum();
-    let Some(fitted) = (if seen.len() < CLASS { None } else { fit(seen) }) else { return Prior::AS_EXPECTED };
+    let Some(fitted) = (if seen.len() < CLASS { None } else { fit(seen) }) else {
+        return Prior::AS_EXPECTED;
+    };
     let (moderated, _) = Prior::AS_EXPECTED.moderate(fitted.variance, df);
     match moderated < 1.0 {
-        true if few => Prior { variance: moderated, df: fitted.df.min(PRIOR_RUNS) },
-        _ => Prior { variance: moderated.max(1.0), ..Prior::AS_EXPECTED },
+        true if few => Prior {
+            variance: moderated,
+            df: fitted.df.min(PRIOR_RUNS),
+        },
+        _ => Prior {
+            variance: moderated.max(1.0),
+            ..Prior::AS_EXPECTED
+        },
     }
 }
 
@@ -97,15 +129,25 @@ mod tests {
 
     /// Variances drawn from the model: s0²·d0/χ²(d0) for the row, times χ²(d)/d for what is seen of it.
     fn drawn(rng: &mut fastrand::Rng, s0: f64, d0: u32, d: u32) -> (f64, f64) {
-        let mut chi = |n: u32| (0..n).map(|_| crate::ratio::tests::normal(rng).powi(2)).sum::<f64>();
+        let mut chi = |n: u32| {
+            (0..n)
+                .map(|_| crate::ratio::tests::normal(rng).powi(2))
+                .sum::<f64>()
+        };
         let of_row = s0 * f64::from(d0) / chi(d0);
         (of_row * chi(d) / f64::from(d), f64::from(d))
     }
 
     #[test]
     fn a_moderated_variance_is_the_papers() {
-        let prior = Prior { variance: 2.0, df: 4.0 };
-        assert_eq!(prior.moderate(5.0, 2.0), ((4.0 * 2.0 + 2.0 * 5.0) / 6.0, 6.0));
+        let prior = Prior {
+            variance: 2.0,
+            df: 4.0,
+        };
+        assert_eq!(
+            prior.moderate(5.0, 2.0),
+            ((4.0 * 2.0 + 2.0 * 5.0) / 6.0, 6.0)
+        );
         // Many degrees of freedom of its own overrule what is expected.
         assert!((prior.moderate(5.0, 4e6).0 - 5.0).abs() < 1e-4);
     }
@@ -115,7 +157,11 @@ mod tests {
         // All e are ln s² − ψ(d/2) + ln(d/2), their spread is none: d0 is infinite, s0² = s²·(d/2)/exp ψ(d/2); for d =
         // 2 that is s²·exp γ.
         let prior = fit(&[(3.0, 2.0); 5]).unwrap();
-        assert!(prior.df.is_infinite() && (prior.variance - 3.0 * 0.577_215_664_9_f64.exp()).abs() < 1e-6, "{prior:?}");
+        assert!(
+            prior.df.is_infinite()
+                && (prior.variance - 3.0 * 0.577_215_664_9_f64.exp()).abs() < 1e-6,
+            "{prior:?}"
+        );
         assert_eq!((fit(&[(1.0, 2.0)]), fit(&[(0.0, 2.0); 4])), (None, None));
     }
 
@@ -126,7 +172,8 @@ mod tests {
             let many: Vec<(f64, f64)> = (0..4000).map(|_| drawn(&mut rng, s0, d0, d)).collect();
             let prior = fit(&many).unwrap();
             assert!(
-                (prior.variance / s0 - 1.0).abs() < 0.15 && (prior.df / f64::from(d0) - 1.0).abs() < 0.4,
+                (prior.variance / s0 - 1.0).abs() < 0.15
+                    && (prior.df / f64::from(d0) - 1.0).abs() < 0.4,
                 "{prior:?} for {s0} {d0} {d}"
             );
         }
@@ -139,9 +186,16 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(12);
         let (mut covered, rows) = (0, 4000);
         for _ in 0..rows {
-            let variance = 8.0 / (0..8).map(|_| crate::ratio::tests::normal(&mut rng).powi(2)).sum::<f64>();
+            let variance = 8.0
+                / (0..8)
+                    .map(|_| crate::ratio::tests::normal(&mut rng).powi(2))
+                    .sum::<f64>();
             let values = [0; 2].map(|_| crate::ratio::tests::normal(&mut rng) * variance.sqrt());
-            let (seen, df) = Prior { variance: 1.0, df: 8.0 }.moderate((values[0] - values[1]).powi(2) / 2.0, 1.0);
+            let (seen, df) = Prior {
+                variance: 1.0,
+                df: 8.0,
+            }
+            .moderate((values[0] - values[1]).powi(2) / 2.0, 1.0);
             let half = crate::special::t_two_sided(0.95, df) * (seen / 2.0).sqrt();
             covered += usize::from(((values[0] + values[1]) / 2.0).abs() <= half);
         }
@@ -152,26 +206,60 @@ mod tests {
     #[test]
     fn runs_that_all_differ_more_than_expected_change_the_expectation_and_one_that_does_hardly() {
         let one = between_runs(
-            &[(1.2, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0), (0.5, 1.0), (400.0, 1.0)],
+            &[
+                (1.2, 1.0),
+                (0.1, 1.0),
+                (0.7, 1.0),
+                (0.4, 1.0),
+                (0.2, 1.0),
+                (0.5, 1.0),
+                (400.0, 1.0),
+            ],
             false,
         );
         assert!(one.variance < 2.0, "{one:?}");
         assert_eq!(
-            between_runs(&[(0.3, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0)], false),
+            between_runs(
+                &[(0.3, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0)],
+                false
+            ),
             Prior::AS_EXPECTED
         );
         // Rows whose few rounds promised less than their runs keep.
         let better = between_runs(
-            &[(0.1, 1.0), (0.03, 1.0), (0.06, 1.0), (0.01, 1.0), (0.05, 1.0), (0.04, 1.0), (0.02, 1.0), (0.1, 1.0)],
+            &[
+                (0.1, 1.0),
+                (0.03, 1.0),
+                (0.06, 1.0),
+                (0.01, 1.0),
+                (0.05, 1.0),
+                (0.04, 1.0),
+                (0.02, 1.0),
+                (0.1, 1.0),
+            ],
             true,
         );
-        assert!(better.variance < 0.7 && better.df <= PRIOR_RUNS, "{better:?}");
+        assert!(
+            better.variance < 0.7 && better.df <= PRIOR_RUNS,
+            "{better:?}"
+        );
         let apart = between_runs(
-            &[(30.0, 1.0), (25.0, 1.0), (40.0, 1.0), (10.0, 1.0), (50.0, 1.0), (44.0, 1.0), (20.0, 1.0), (33.0, 1.0)],
+            &[
+                (30.0, 1.0),
+                (25.0, 1.0),
+                (40.0, 1.0),
+                (10.0, 1.0),
+                (50.0, 1.0),
+                (44.0, 1.0),
+                (20.0, 1.0),
+                (33.0, 1.0),
+            ],
             false,
         );
         assert!(apart.variance > 10.0 && apart.df == PRIOR_RUNS, "{apart:?}");
         assert_eq!(between_runs(&[], true), Prior::AS_EXPECTED);
-        assert!(Prior::AS_EXPECTED.contradicts(30.0, 1.0) && !Prior::AS_EXPECTED.contradicts(20.0, 1.0));
+        assert!(
+            Prior::AS_EXPECTED.contradicts(30.0, 1.0) && !Prior::AS_EXPECTED.contradicts(20.0, 1.0)
+        );
     }
 }

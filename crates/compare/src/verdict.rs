@@ -29,12 +29,19 @@ pub fn adjust(p: &[f64]) -> Vec<f64> {
 /// Which of the ratios stand against no difference at all, once the number of rows that were looked at is allowed for.
 pub fn real(ratios: &[Ratio]) -> Vec<bool> {
     let p: Vec<f64> = ratios.iter().map(Ratio::p_of_no_difference).collect();
-    adjust(&p).into_iter().map(|q| q <= FALSE_DISCOVERIES).collect()
+    adjust(&p)
+        .into_iter()
+        .map(|q| q <= FALSE_DISCOVERIES)
+        .collect()
 }
 
 /// A verdict per ratio. The threshold is relative: 0.03 calls 3 % more or less the same.
 pub fn judge(ratios: &[Ratio], threshold: f64) -> Vec<Verdict> {
-    ratios.iter().zip(real(ratios)).map(|(ratio, real)| one(ratio, real, threshold)).collect()
+    ratios
+        .iter()
+        .zip(real(ratios))
+        .map(|(ratio, real)| one(ratio, real, threshold))
+        .collect()
 }
 
 fn one(ratio: &Ratio, real: bool, threshold: f64) -> Verdict {
@@ -62,8 +69,8 @@ mod tests {
     fn the_adjusted_values_are_those_of_the_1995_paper() {
         // The fifteen p-values of the paper's example: at q = 0.05 it rejects four.
         let p = [
-            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
-            0.7590, 1.0,
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
+            0.5719, 0.6528, 0.7590, 1.0,
         ];
         let q = adjust(&p);
         assert_eq!(q.iter().filter(|q| **q <= 0.05).count(), 4);

@@ -20,18 +20,33 @@ const SMALL: f64 = 0.005;
 pub fn budget(step: &StepFigures, paths: Option<&Paths>) -> Budget {
     let Some(paths) = paths.filter(|p| p.followed > 0) else {
         let (workload, params, parts) = (String::new(), Params::new(), Vec::new());
-        let (transactions, seconds_per_transaction) = (step.transactions, step.seconds_per_transaction());
-        return Budget { workload, params, transactions, seconds_per_transaction, parts, unexplained: 1.0 };
+        let (transactions, seconds_per_transaction) =
+            (step.transactions, step.seconds_per_transaction());
+        return Budget {
+            workload,
+            params,
+            transactions,
+            seconds_per_transaction,
+            parts,
+            unexplained: 1.0,
+        };
     };
     let turns = step.turns_per_transaction;
     let mut parts: Vec<Part> = Vec::new();
-    for leaf in paths.leaves.iter().filter(|l| l.component != name::NOT_FOLLOWED) {
+    for leaf in paths
+        .leaves
+        .iter()
+        .filter(|l| l.component != name::NOT_FOLLOWED)
+    {
         let (mut layer, mut component) = Place::of(leaf).component(leaf);
         if component.starts_with(name::KERNEL) && share_of(paths, component) < SMALL {
             (layer, component) = (Layer::Kernel, "kernel: other calls");
         }
         let seconds = leaf.all.seconds * turns;
-        match parts.iter_mut().find(|p| p.layer == layer && p.component == component) {
+        match parts
+            .iter_mut()
+            .find(|p| p.layer == layer && p.component == component)
+        {
             Some(part) => {
                 part.seconds_per_transaction += seconds;
                 part.share += leaf.all.share;
@@ -45,13 +60,29 @@ pub fn budget(step: &StepFigures, paths: Option<&Paths>) -> Budget {
         }
     }
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let (workload, params, unexplained) = (paths.workload.clone(), paths.params.clone(), paths.not_followed);
+    let (workload, params, unexplained) = (
+        paths.workload.clone(),
+        paths.params.clone(),
+        paths.not_followed,
+    );
     let transactions = (paths.followed as f64 / turns).round().max(1.0) as u64;
-    Budget { workload, params, transactions, seconds_per_transaction: paths.latency.mean * turns, parts, unexplained }
+    Budget {
+        workload,
+        params,
+        transactions,
+        seconds_per_transaction: paths.latency.mean * turns,
+        parts,
+        unexplained,
+    }
 }
 
 fn share_of(paths: &Paths, component: &str) -> f64 {
-    paths.leaves.iter().filter(|l| l.component == component).map(|l| l.all.share).sum()
+    paths
+        .leaves
+        .iter()
+        .filter(|l| l.component == component)
+        .map(|l| l.all.share)
+        .sum()
 }
 
 #[cfg(test)]
@@ -61,7 +92,11 @@ mod tests {
     use super::*;
 
     fn seconds(b: &Budget, component: &str) -> f64 {
-        b.parts.iter().filter(|p| p.component == component).map(|p| p.seconds_per_transaction).sum()
+        b.parts
+            .iter()
+            .filter(|p| p.component == component)
+            .map(|p| p.seconds_per_transaction)
+            .sum()
     }
 
     #[test]
@@ -77,8 +112,14 @@ mod tests {
 
     #[test]
     fn a_holder_that_works_is_the_lock_and_one_that_waits_is_what_it_waits_for() {
-        let b = budget(&StepFigures::default(), followed::slow_locks().paths.first());
-        assert!((seconds(&b, "waiting for a lock") - 64e-6).abs() < 1e-12, "{b:#?}");
+        let b = budget(
+            &StepFigures::default(),
+            followed::slow_locks().paths.first(),
+        );
+        assert!(
+            (seconds(&b, "waiting for a lock") - 64e-6).abs() < 1e-12,
+            "{b:#?}"
+        );
         assert!((seconds(&b, "waiting for the disk") - (180.0 + 24.0 + 12.0) * 1e-6).abs() < 1e-12);
         assert!((seconds(&b, "waiting for a CPU") - 126e-6).abs() < 1e-12);
         assert!((seconds(&b, "server user code") - 310e-6).abs() < 1e-12);
@@ -87,7 +128,10 @@ mod tests {
     #[test]
     fn a_transaction_of_several_turns_takes_as_many_times_as_long() {
         let paths = followed::healthy().paths.remove(0);
-        let step = StepFigures { turns_per_transaction: 4.0, ..StepFigures::default() };
+        let step = StepFigures {
+            turns_per_transaction: 4.0,
+            ..StepFigures::default()
+        };
         let b = budget(&step, Some(&paths));
         assert!((b.seconds_per_transaction - 4.0 * paths.latency.mean).abs() < 1e-12);
         assert!((seconds(&b, "server user code") - 4.0 * 310e-6).abs() < 1e-12);
@@ -97,7 +141,11 @@ mod tests {
     #[test]
     fn rare_system_calls_are_put_together() {
         let row = |call, us| (Layer::Kernel, call, "", &[][..], [us; 3]);
-        let rows = [row("kernel: read", 900.0), row("kernel: futex", 2.0), row("kernel: brk", 1.0)];
+        let rows = [
+            row("kernel: read", 900.0),
+            row("kernel: futex", 2.0),
+            row("kernel: brk", 1.0),
+        ];
         let b = budget(&StepFigures::default(), Some(&followed::paths(&rows, 0.0)));
         assert!((seconds(&b, "kernel: other calls") - 3e-6).abs() < 1e-12);
         assert_eq!(b.parts.len(), 2);
@@ -105,10 +153,18 @@ mod tests {
 
     #[test]
     fn without_followed_requests_nothing_is_explained() {
-        let step = StepFigures { transactions: 100, elapsed_s: 1.0, clients: 2.0, ..StepFigures::default() };
+        let step = StepFigures {
+            transactions: 100,
+            elapsed_s: 1.0,
+            clients: 2.0,
+            ..StepFigures::default()
+        };
         for paths in [None, Some(&Paths::default())] {
             let b = budget(&step, paths);
-            assert_eq!((b.parts.len(), b.unexplained, b.seconds_per_transaction), (0, 1.0, 0.02));
+            assert_eq!(
+                (b.parts.len(), b.unexplained, b.seconds_per_transaction),
+                (0, 1.0, 0.02)
+            );
         }
     }
 }

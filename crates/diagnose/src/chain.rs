@@ -35,16 +35,24 @@ const UNNAMED: f64 = 2.0;
 
 /// The share by which a finding is put in order.
 fn standing(f: &Finding) -> f64 {
-    if f.cause.ends_with(".unknown") { f.share / UNNAMED } else { f.share }
+    if f.cause.ends_with(".unknown") {
+        f.share / UNNAMED
+    } else {
+        f.share
+    }
 }
 
 /// Orders findings: those that accuse by share, each followed by what is no more than its consequence; then the cleared
 /// in the order they were looked at, then those that were not judged. A consequence says what it follows from.
 pub fn order(findings: &mut Vec<Finding>) {
-    let (mut accused, rest): (Vec<Finding>, Vec<Finding>) =
-        std::mem::take(findings).into_iter().partition(|f| f.status.accuses());
+    let (mut accused, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(findings)
+        .into_iter()
+        .partition(|f| f.status.accuses());
     accused.sort_by(|a, b| a.status.cmp(&b.status).then(b.share.total_cmp(&a.share)));
-    let roots: Vec<Option<String>> = accused.iter().map(|f| root(f, &accused).map(|r| r.cause.clone())).collect();
+    let roots: Vec<Option<String>> = accused
+        .iter()
+        .map(|f| root(f, &accused).map(|r| r.cause.clone()))
+        .collect();
     for (finding, root) in accused.iter_mut().zip(&roots) {
         if let Some(root) = root {
             follow(finding, root);
@@ -53,19 +61,33 @@ pub fn order(findings: &mut Vec<Finding>) {
     // A consequence counts where its root stands, and only as that: the root alone may be what is to be repaired.
     let weight = |name: &str| -> (Status, f64) {
         let own = accused.iter().find(|f| f.cause == name);
-        let after = accused.iter().zip(&roots).filter(|(_, r)| r.as_deref() == Some(name)).map(|(f, _)| f);
+        let after = accused
+            .iter()
+            .zip(&roots)
+            .filter(|(_, r)| r.as_deref() == Some(name))
+            .map(|(f, _)| f);
         let chain = own.into_iter().chain(after);
-        chain.fold((Status::Suspected, 0.0), |(status, share), f| (status.min(f.status), f64::max(share, standing(f))))
+        chain.fold((Status::Suspected, 0.0), |(status, share), f| {
+            (status.min(f.status), f64::max(share, standing(f)))
+        })
     };
-    let mut heads: Vec<(&Finding, (Status, f64))> =
-        accused.iter().zip(&roots).filter(|(_, r)| r.is_none()).map(|(f, _)| (f, weight(&f.cause))).collect();
+    let mut heads: Vec<(&Finding, (Status, f64))> = accused
+        .iter()
+        .zip(&roots)
+        .filter(|(_, r)| r.is_none())
+        .map(|(f, _)| (f, weight(&f.cause)))
+        .collect();
     heads.sort_by(|a, b| a.1.0.cmp(&b.1.0).then(b.1.1.total_cmp(&a.1.1)));
     for (head, _) in heads {
         findings.push(head.clone());
-        let after = accused.iter().zip(&roots).filter(|(_, r)| r.as_deref() == Some(head.cause.as_str()));
+        let after = accused
+            .iter()
+            .zip(&roots)
+            .filter(|(_, r)| r.as_deref() == Some(head.cause.as_str()));
         findings.extend(after.map(|(f, _)| f.clone()));
     }
-    let (cleared, untold): (Vec<Finding>, Vec<Finding>) = rest.into_iter().partition(|f| f.status == Status::Cleared);
+    let (cleared, untold): (Vec<Finding>, Vec<Finding>) =
+        rest.into_iter().partition(|f| f.status == Status::Cleared);
     findings.extend(cleared);
     findings.extend(untold);
 }
@@ -73,8 +95,9 @@ pub fn order(findings: &mut Vec<Finding>) {
 /// The accused that a finding is a consequence of and that itself is none: the one with the largest share.
 fn root<'a>(of: &Finding, accused: &'a [Finding]) -> Option<&'a Finding> {
     let follows = |f: &Finding| cause(&f.cause).map_or(&[][..], |c| c.follows);
-    let direct =
-        accused.iter().filter(|f| follows(of).contains(&f.cause.as_str()) && f.status <= of.status && f.share > 0.0);
+    let direct = accused.iter().filter(|f| {
+        follows(of).contains(&f.cause.as_str()) && f.status <= of.status && f.share > 0.0
+    });
     let nearest = direct.max_by(|a, b| a.share.total_cmp(&b.share))?;
     root(nearest, accused).or(Some(nearest))
 }
@@ -84,7 +107,10 @@ pub fn follows_from(f: &Finding) -> Option<&str> {
     match &f.relation {
         Some(Relation::FollowsFrom(root)) => Some(root),
         Some(Relation::ToldOf(_)) => None,
-        None => f.evidence.iter().find_map(|line| line.strip_prefix(FOLLOWS)?.split(" (").next()),
+        None => f
+            .evidence
+            .iter()
+            .find_map(|line| line.strip_prefix(FOLLOWS)?.split(" (").next()),
     }
 }
 
@@ -94,16 +120,28 @@ const ROUNDING: f64 = 0.015;
 /// Whether shares add up to more than the causes explain together: then a part that several of them may explain is
 /// counted for each.
 pub fn overlap<'a>(of: impl IntoIterator<Item = &'a Finding>, explained: f64) -> bool {
-    of.into_iter().filter(|f| f.status.accuses()).map(|f| f.share).sum::<f64>() > explained + ROUNDING
+    of.into_iter()
+        .filter(|f| f.status.accuses())
+        .map(|f| f.share)
+        .sum::<f64>()
+        > explained + ROUNDING
 }
 
 /// What is unexplained, beside shares as they are told: together causes have no less than the largest of these, and no
 /// more than their sum. `unexplained` is what is left when each part that any of them moves is counted once; a share
 /// may be told of other parts than those (of others that came, a whole layer's), or be bounded by another's.
 pub fn unexplained_beside(findings: &[Finding], unexplained: f64) -> f64 {
-    let shares = findings.iter().filter(|f| f.status.accuses()).map(|f| f.share);
-    let (largest, sum) = shares.fold((0.0, 0.0), |(largest, sum), share| (f64::max(largest, share), sum + share));
-    unexplained.min(1.0 - largest).max(1.0 - sum).clamp(0.0, 1.0)
+    let shares = findings
+        .iter()
+        .filter(|f| f.status.accuses())
+        .map(|f| f.share);
+    let (largest, sum) = shares.fold((0.0, 0.0), |(largest, sum), share| {
+        (f64::max(largest, share), sum + share)
+    });
+    unexplained
+        .min(1.0 - largest)
+        .max(1.0 - sum)
+        .clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -112,22 +150,36 @@ mod tests {
 
     #[test]
     fn what_is_unexplained_fits_to_the_shares() {
-        let mut found =
-            [finding("cpu.contention", Status::Suspected, 0.6), finding("storage.durability", Status::Guilty, 0.3)];
-        let of = |found: &[Finding], unexplained: f64| (unexplained_beside(found, unexplained) * 100.0).round();
+        let mut found = [
+            finding("cpu.contention", Status::Suspected, 0.6),
+            finding("storage.durability", Status::Guilty, 0.3),
+        ];
+        let of = |found: &[Finding], unexplained: f64| {
+            (unexplained_beside(found, unexplained) * 100.0).round()
+        };
         assert_eq!(of(&found, 0.7), 40.0, "no cause has more than all of them");
-        assert_eq!(of(&found, 0.2), 20.0, "parts that both move are counted once");
+        assert_eq!(
+            of(&found, 0.2),
+            20.0,
+            "parts that both move are counted once"
+        );
         assert_eq!(of(&found, 0.05), 10.0, "what no share tells is unexplained");
         found[0].share = 0.0;
-        assert_eq!(of(&found, 0.05), 70.0, "a share that is not known explains nothing");
+        assert_eq!(
+            of(&found, 0.05),
+            70.0,
+            "a share that is not known explains nothing"
+        );
         found.iter_mut().for_each(|f| f.status = Status::NotJudged);
         assert_eq!(of(&found, 0.05), 100.0, "nobody is named");
     }
 
     #[test]
     fn shares_overlap_where_their_sum_is_more_than_what_is_explained() {
-        let mut found =
-            [finding("cpu.speed", Status::Guilty, 0.75), finding("network.shaping", Status::Suspected, 0.16)];
+        let mut found = [
+            finding("cpu.speed", Status::Guilty, 0.75),
+            finding("network.shaping", Status::Suspected, 0.16),
+        ];
         assert!(!overlap(&found, 0.91), "disjoint");
         assert!(!overlap(&found, 0.9), "as far as rounding goes");
         found[1].share = 0.75;
@@ -147,7 +199,10 @@ mod tests {
                 evidence: Vec::new(),
                 relation: None,
             };
-            let mut found = vec![of("scheduler.unknown", unnamed), of("storage.durability", 0.2)];
+            let mut found = vec![
+                of("scheduler.unknown", unnamed),
+                of("storage.durability", 0.2),
+            ];
             order(&mut found);
             found[0].cause.clone()
         };
@@ -158,7 +213,14 @@ mod tests {
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Application, status, share, evidence: Vec::new(), relation: None }
+        Finding {
+            cause: cause.into(),
+            layer: Layer::Application,
+            status,
+            share,
+            evidence: Vec::new(),
+            relation: None,
+        }
     }
 
     #[test]
@@ -173,22 +235,45 @@ mod tests {
         ];
         order(&mut found);
         let names: Vec<&str> = found.iter().map(|f| f.cause.as_str()).collect();
-        assert_eq!(names, ["app.work", "cpu.saturated", "app.wait", "host.steal", "network.delay", "cpu.quota"]);
+        assert_eq!(
+            names,
+            [
+                "app.work",
+                "cpu.saturated",
+                "app.wait",
+                "host.steal",
+                "network.delay",
+                "cpu.quota"
+            ]
+        );
         assert!(found[1].evidence[0].contains("follows from app.work"));
         let roots: Vec<Option<&str>> = found[..3].iter().map(follows_from).collect();
-        assert_eq!(roots, [None, Some("app.work"), None], "a wait of another kind follows from nothing here");
+        assert_eq!(
+            roots,
+            [None, Some("app.work"), None],
+            "a wait of another kind follows from nothing here"
+        );
     }
 
     #[test]
     fn what_follows_is_told_by_the_data_and_of_earlier_records_by_the_words() {
-        let mut found =
-            vec![finding("cpu.saturated", Status::Suspected, 0.6), finding("app.work", Status::Suspected, 0.2)];
+        let mut found = vec![
+            finding("cpu.saturated", Status::Suspected, 0.6),
+            finding("app.work", Status::Suspected, 0.2),
+        ];
         order(&mut found);
-        assert_eq!(found[1].relation, Some(Relation::FollowsFrom("app.work".into())));
+        assert_eq!(
+            found[1].relation,
+            Some(Relation::FollowsFrom("app.work".into()))
+        );
         // Other words change nothing of it, and the words alone tell it of a record that has no more.
         let words = std::mem::take(&mut found[1].evidence);
         assert_eq!(follows_from(&found[1]), Some("app.work"));
-        let mut earlier = Finding { evidence: words, relation: None, ..found[1].clone() };
+        let mut earlier = Finding {
+            evidence: words,
+            relation: None,
+            ..found[1].clone()
+        };
         assert_eq!(follows_from(&earlier), Some("app.work"));
         forget(&mut earlier);
         assert_eq!((follows_from(&earlier), earlier.evidence.len()), (None, 0));
@@ -202,7 +287,10 @@ mod tests {
 
     #[test]
     fn guilt_comes_first_and_a_suspect_is_no_root_of_the_guilty() {
-        let mut found = vec![finding("app.setting", Status::Suspected, 0.9), finding("app.lock", Status::Guilty, 0.3)];
+        let mut found = vec![
+            finding("app.setting", Status::Suspected, 0.9),
+            finding("app.lock", Status::Guilty, 0.3),
+        ];
         order(&mut found);
         assert_eq!(found[0].cause, "app.lock");
         assert!(found[0].evidence.is_empty());

@@ -26,8 +26,11 @@ pub fn check(paths: &Paths) -> Option<Check> {
     let told = paths.generator.filter(|g| g.count > 0)?;
     let seen = &paths.latency;
     let off = |seen: f64, told: f64| if told > 0.0 { seen / told - 1.0 } else { 0.0 };
-    let (count, p50, p99) =
-        (off(seen.count as f64, told.count as f64), off(seen.p50, told.p50), off(seen.p99, told.p99));
+    let (count, p50, p99) = (
+        off(seen.count as f64, told.count as f64),
+        off(seen.p50, told.p50),
+        off(seen.p99, told.p99),
+    );
     let warning = |what: &str, off: f64, may: f64| {
         (off.abs() > may).then(|| {
             let way = if off > 0.0 { "above" } else { "below" };
@@ -43,7 +46,12 @@ pub fn check(paths: &Paths) -> Option<Check> {
         warning("the median latency", p50, LATENCY_AGREES),
         warning("the 99th percentile of the latency", p99, LATENCY_AGREES),
     ];
-    Some(Check { count, p50, p99, warnings: warnings.into_iter().flatten().collect() })
+    Some(Check {
+        count,
+        p50,
+        p99,
+        warnings: warnings.into_iter().flatten().collect(),
+    })
 }
 
 #[cfg(test)]

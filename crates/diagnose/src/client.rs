@@ -59,7 +59,9 @@ pub struct Beside {
 
 /// The observation of a load generator in a run.
 fn account(observations: &[Observation]) -> Option<&Observation> {
-    observations.iter().find(|o| o.workload == WORKLOAD && o.observer == CLIENT)
+    observations
+        .iter()
+        .find(|o| o.workload == WORKLOAD && o.observer == CLIENT)
 }
 
 /// Puts what a load generator saw into the run of the service that it loaded. What an earlier one had put there goes.
@@ -69,22 +71,40 @@ fn account(observations: &[Observation]) -> Option<&Observation> {
 pub fn join(server: &mut Run, begun_s: f64, client: &Run) -> Result<(), String> {
     let Some(theirs) = account(&client.observations) else {
         let id = &client.id;
-        return Err(format!("the run {id} is not one of a load generator; `fingerpost load SERVER -o FILE` makes one"));
+        return Err(format!(
+            "the run {id} is not one of a load generator; `fingerpost load SERVER -o FILE` makes one"
+        ));
     };
     if !server.observations.iter().any(|o| o.workload == SERVICE) {
         let id = &server.id;
-        return Err(format!("the run {id} is not one of a running service; `fingerpost explain --port N` makes one"));
+        return Err(format!(
+            "the run {id} is not one of a running service; `fingerpost explain --port N` makes one"
+        ));
     }
     if !client.complete {
         return Err(format!("the load of the run {} did not end", client.id));
     }
     same_time((begun_s, begun_s + server.duration_s), span(theirs)?)?;
     server.observations.retain(|o| o.workload != WORKLOAD);
-    server.measurements.retain(|m| !m.probe.starts_with("load."));
-    server.measurements.extend(client.measurements.iter().filter(|m| m.probe.starts_with("load.")).cloned());
-    let of_server = theirs.source.strip_prefix(DESCRIBED).unwrap_or(&theirs.source);
+    server
+        .measurements
+        .retain(|m| !m.probe.starts_with("load."));
+    server.measurements.extend(
+        client
+            .measurements
+            .iter()
+            .filter(|m| m.probe.starts_with("load."))
+            .cloned(),
+    );
+    let of_server = theirs
+        .source
+        .strip_prefix(DESCRIBED)
+        .unwrap_or(&theirs.source);
     let source = source(&machine(&client.host), of_server);
-    server.observations.push(Observation { source, ..theirs.clone() });
+    server.observations.push(Observation {
+        source,
+        ..theirs.clone()
+    });
     tell_the_step(server, theirs);
     Ok(())
 }
@@ -102,9 +122,17 @@ fn same_time(server: (f64, f64), client: (f64, f64)) -> Result<(), String> {
     if common >= OVERLAP * shorter {
         return Ok(());
     }
-    let apart = if client.0 >= server.1 { client.0 - server.1 } else { server.0 - client.1 };
+    let apart = if client.0 >= server.1 {
+        client.0 - server.1
+    } else {
+        server.0 - client.1
+    };
     Err(if apart > 0.0 {
-        let order = if client.0 >= server.1 { "after" } else { "before" };
+        let order = if client.0 >= server.1 {
+            "after"
+        } else {
+            "before"
+        };
         format!(
             "the load was {apart:.0} s {order} the service was watched, by the clocks of the two machines; run both at \
              the same time, and see that the clocks agree"
@@ -120,12 +148,24 @@ fn same_time(server: (f64, f64), client: (f64, f64)) -> Result<(), String> {
 
 /// What the client said of itself is what the cause `client.saturated` is judged by.
 fn tell_the_step(server: &mut Run, theirs: &Observation) {
-    let Some(step) = server.observations.iter_mut().find(|o| o.workload == SERVICE && o.observer == STEP) else {
+    let Some(step) = server
+        .observations
+        .iter_mut()
+        .find(|o| o.workload == SERVICE && o.observer == STEP)
+    else {
         return;
     };
-    let errors: f64 = theirs.totals.iter().filter(|(name, _)| name.starts_with("error")).map(|(_, n)| n).sum();
+    let errors: f64 = theirs
+        .totals
+        .iter()
+        .filter(|(name, _)| name.starts_with("error"))
+        .map(|(_, n)| n)
+        .sum();
     let cpus = theirs.totals.get("load.cpus").copied().unwrap_or(1.0);
-    step.totals.insert("step.client.saturated".into(), f64::from(u8::from(was_saturated(theirs))));
+    step.totals.insert(
+        "step.client.saturated".into(),
+        f64::from(u8::from(was_saturated(theirs))),
+    );
     step.totals.insert("step.client.errors".into(), errors);
     step.totals.insert("step.client.cpus".into(), cpus);
 }
@@ -138,10 +178,27 @@ fn was_saturated(of: &Observation) -> bool {
 /// What both sides saw; nothing where a run has not both.
 pub fn beside(run: &Run) -> Option<Beside> {
     let theirs = account(&run.observations)?;
-    let paths = run.paths.iter().find(|p| p.workload == SERVICE && p.followed > 0 && p.seconds > 0.0)?;
-    let total = |name: &str| theirs.totals.get(name).copied().filter(|v| v.is_finite() && *v > 0.0);
-    let (seconds, turns, mean) = (total("load.seconds")?, total("load.turns")?, total("load.turn.mean.seconds")?);
-    let (rate, served_rate, served_mean) = (turns / seconds, paths.requests() / paths.seconds, paths.latency.mean);
+    let paths = run
+        .paths
+        .iter()
+        .find(|p| p.workload == SERVICE && p.followed > 0 && p.seconds > 0.0)?;
+    let total = |name: &str| {
+        theirs
+            .totals
+            .get(name)
+            .copied()
+            .filter(|v| v.is_finite() && *v > 0.0)
+    };
+    let (seconds, turns, mean) = (
+        total("load.seconds")?,
+        total("load.turns")?,
+        total("load.turn.mean.seconds")?,
+    );
+    let (rate, served_rate, served_mean) = (
+        turns / seconds,
+        paths.requests() / paths.seconds,
+        paths.latency.mean,
+    );
     // Whether the requests at the service can be those of the load generator: recording events in a window makes each
     // of them longer, by that much where nothing waits for it, and all clients by that much where they wait for each
     // other.
@@ -164,7 +221,10 @@ pub fn beside(run: &Run) -> Option<Beside> {
     };
     told.sentence = match told.outside {
         Some(outside) => of_a_round_trip(&told, trip, outside),
-        None => format!("What passed outside of the service is not told: {}.", why_not(rate, served_rate, same)),
+        None => format!(
+            "What passed outside of the service is not told: {}.",
+            why_not(rate, served_rate, same)
+        ),
     };
     let limit = "the client was the limit itself in most of its repetitions: the service could have answered more";
     told.notes.extend(told.saturated.then(|| limit.to_owned()));
@@ -178,7 +238,8 @@ fn while_watched(params: &Params, mean: f64, rate: f64, served_rate: f64) -> Opt
     let clients = params.asking().filter(|(n, _)| *n > 0)?.0 as f64;
     let between = (clients / rate - mean).max(0.0);
     let differs = (rate / served_rate - 1.0).abs() > LIKE_THE_REST;
-    (differs && params.get("rate").is_none() && between < mean).then(|| clients / served_rate - between)
+    (differs && params.get("rate").is_none() && between < mean)
+        .then(|| clients / served_rate - between)
 }
 
 fn time(seconds: f64) -> String {
@@ -188,11 +249,17 @@ fn time(seconds: f64) -> String {
 /// What a round trip's time was spent on, of which so much passed outside of the service.
 fn of_a_round_trip(told: &Beside, trip: f64, outside: f64) -> String {
     let by = match told.while_watched {
-        Some(_) => format!("while it was watched ({} over the whole load)", time(told.mean)),
+        Some(_) => format!(
+            "while it was watched ({} over the whole load)",
+            time(told.mean)
+        ),
         None => "by the client's clock".to_owned(),
     };
     let network = told.network.map_or(String::new(), |least| {
-        format!(", where the network alone takes {} at least", time(least.min(outside)))
+        format!(
+            ", where the network alone takes {} at least",
+            time(least.min(outside))
+        )
     });
     let share = 100.0 * told.served_mean / trip;
     let [trip, served, outside] = [trip, told.served_mean, outside].map(time);
@@ -203,7 +270,11 @@ fn of_a_round_trip(told: &Beside, trip: f64, outside: f64) -> String {
 }
 
 fn both_rates(rate: f64, mean: f64, paths: &Paths) -> String {
-    let (served, recorded, latency) = (paths.requests() / paths.seconds, recorded(paths), &paths.latency);
+    let (served, recorded, latency) = (
+        paths.requests() / paths.seconds,
+        recorded(paths),
+        &paths.latency,
+    );
     let [mean, of_served, p50, p99] = [mean, latency.mean, latency.p50, latency.p99].map(time);
     format!(
         "client: {rate:.0} round trips a second, mean {mean}; service: {served:.0} requests a second{recorded}, mean \
@@ -264,7 +335,13 @@ mod tests {
         paths.workload = SERVICE.into();
         (paths.followed, paths.cut, paths.seconds, paths.latency.mean) = (500, 0, 1.0, 1e-3);
         let observations = vec![observation(SERVICE, STEP, &[("step.transactions", 5000.0)])];
-        Run { id: "server".into(), duration_s: 10.0, observations, paths: vec![paths], ..Run::default() }
+        Run {
+            id: "server".into(),
+            duration_s: 10.0,
+            observations,
+            paths: vec![paths],
+            ..Run::default()
+        }
     }
 
     /// A load of so many round trips a second, each of a mean of so many seconds, from `begun` on for 20 s.
@@ -281,10 +358,25 @@ mod tests {
             ("load.cpus", 4.0),
             ("errors.deadlock", 3.0),
         ];
-        let row = fingerpost_record::fixture::row("load.turns", Params::new(), Unit::PerSecond, Better::Higher);
-        let host = fingerpost_record::Host { hostname: "client-1".into(), ..Default::default() };
+        let row = fingerpost_record::fixture::row(
+            "load.turns",
+            Params::new(),
+            Unit::PerSecond,
+            Better::Higher,
+        );
+        let host = fingerpost_record::Host {
+            hostname: "client-1".into(),
+            ..Default::default()
+        };
         let observations = vec![observation(WORKLOAD, CLIENT, &totals)];
-        Run { id: "client".into(), complete: true, host, observations, measurements: vec![row], ..Run::default() }
+        Run {
+            id: "client".into(),
+            complete: true,
+            host,
+            observations,
+            measurements: vec![row],
+            ..Run::default()
+        }
     }
 
     fn joined(begun: f64, rate: f64, mean: f64) -> Beside {
@@ -303,13 +395,20 @@ mod tests {
                 && found.sentence.contains("200.0 µs"),
             "{found:?}"
         );
-        assert!(found.who.contains("client-1") && found.notes.len() == 1, "{found:?}");
+        assert!(
+            found.who.contains("client-1") && found.notes.len() == 1,
+            "{found:?}"
+        );
     }
 
     #[test]
     fn two_loads_are_not_subtracted() {
         let others = joined(995.0, 100.0, 1.6e-3);
-        assert!(others.outside.is_none() && others.sentence.contains("made 20 % of the 500"), "{}", others.sentence);
+        assert!(
+            others.outside.is_none() && others.sentence.contains("made 20 % of the 500"),
+            "{}",
+            others.sentence
+        );
         let unseen = joined(995.0, 2000.0, 1.6e-3);
         assert!(
             unseen.outside.is_none() && unseen.sentence.contains("500 requests a second were seen"),
@@ -317,7 +416,11 @@ mod tests {
             unseen.sentence
         );
         let faster = joined(995.0, 500.0, 0.9e-3);
-        assert!(faster.outside.is_none() && faster.sentence.contains("not the same ones"), "{}", faster.sentence);
+        assert!(
+            faster.outside.is_none() && faster.sentence.contains("not the same ones"),
+            "{}",
+            faster.sentence
+        );
     }
 
     /// A web server of which a request takes 22 µs: what recording adds makes it slower by a quarter while it is
@@ -327,9 +430,14 @@ mod tests {
         let of = |event_cost: f64, connections: Option<i64>| {
             let (mut run, mut client) = (service(), load(995.0, 45_650.0, 86.58e-6, 0.0));
             let paths = &mut run.paths[0];
-            (paths.followed, paths.latency.mean, paths.events, paths.event_cost) =
-                (35_898, 91.38e-6, 28 * 35_898, event_cost);
-            client.observations[0].params = connections.map_or(Params::new(), |n| Params::new().with("connections", n));
+            (
+                paths.followed,
+                paths.latency.mean,
+                paths.events,
+                paths.event_cost,
+            ) = (35_898, 91.38e-6, 28 * 35_898, event_cost);
+            client.observations[0].params =
+                connections.map_or(Params::new(), |n| Params::new().with("connections", n));
             join(&mut run, 1000.0, &client).unwrap();
             beside(&run).unwrap()
         };
@@ -337,13 +445,30 @@ mod tests {
         // Four connections at 35,898 a second are 111.4 µs, of which the client has 1.0 µs between two requests.
         let trip = found.while_watched.unwrap();
         assert!((trip - 110.38e-6).abs() < 0.05e-6, "{trip}");
-        assert!((found.outside.unwrap() - 19.0e-6).abs() < 0.1e-6, "{found:?}");
-        assert!(found.sentence.contains("while it was watched (86.58 µs over the whole load)"), "{}", found.sentence);
-        assert!(found.notes[0].contains("while it was watched, which takes 6.160 µs for each"), "{}", found.notes[0]);
+        assert!(
+            (found.outside.unwrap() - 19.0e-6).abs() < 0.1e-6,
+            "{found:?}"
+        );
+        assert!(
+            found
+                .sentence
+                .contains("while it was watched (86.58 µs over the whole load)"),
+            "{}",
+            found.sentence
+        );
+        assert!(
+            found.notes[0].contains("while it was watched, which takes 6.160 µs for each"),
+            "{}",
+            found.notes[0]
+        );
         // Without a cost of recording, or with one that does not explain it, requests are missing.
         for cost in [0.0, 0.001e-6] {
             let unseen = of(cost, Some(4));
-            assert!(unseen.outside.is_none() && unseen.sentence.contains("of 45650 that"), "{}", unseen.sentence);
+            assert!(
+                unseen.outside.is_none() && unseen.sentence.contains("of 45650 that"),
+                "{}",
+                unseen.sentence
+            );
         }
         // Who does not say how many ask is told by the means alone, which are of different times here.
         assert!(of(0.22e-6, None).sentence.contains("not the same ones"));
@@ -352,14 +477,23 @@ mod tests {
     #[test]
     fn they_must_be_of_one_time_by_their_clocks() {
         let at = |begun: f64| join(&mut service(), 1000.0, &load(begun, 500.0, 1.6e-3, 0.0));
-        assert!(at(1100.0).unwrap_err().contains("90 s after the service was watched"));
-        assert!(at(900.0).unwrap_err().contains("80 s before the service was watched"));
+        assert!(
+            at(1100.0)
+                .unwrap_err()
+                .contains("90 s after the service was watched")
+        );
+        assert!(
+            at(900.0)
+                .unwrap_err()
+                .contains("80 s before the service was watched")
+        );
         assert!(at(982.0).unwrap_err().contains("let the load last longer"));
         assert!(at(1004.0).is_ok() && at(985.0).is_ok());
     }
 
     #[test]
-    fn joining_again_puts_the_new_load_in_the_place_of_the_old_and_the_client_is_believed_about_itself() {
+    fn joining_again_puts_the_new_load_in_the_place_of_the_old_and_the_client_is_believed_about_itself()
+     {
         let mut run = service();
         for _ in 0..2 {
             join(&mut run, 1000.0, &load(995.0, 500.0, 1.6e-3, 5.0)).unwrap();
@@ -367,20 +501,42 @@ mod tests {
         assert_eq!((run.observations.len(), run.measurements.len()), (2, 1));
         let step: &BTreeMap<String, f64> = &run.observations[0].totals;
         assert_eq!(
-            (step["step.client.saturated"], step["step.client.errors"], step["step.client.cpus"]),
+            (
+                step["step.client.saturated"],
+                step["step.client.errors"],
+                step["step.client.cpus"]
+            ),
             (1.0, 3.0, 4.0)
         );
         let found = beside(&run).unwrap();
-        assert!(found.saturated && found.notes[1].contains("the limit itself"), "{found:?}");
+        assert!(
+            found.saturated && found.notes[1].contains("the limit itself"),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn what_is_no_such_run_is_told() {
         let client = load(995.0, 500.0, 1e-3, 0.0);
-        assert!(join(&mut service(), 1000.0, &service()).unwrap_err().contains("not one of a load generator"));
-        assert!(join(&mut client.clone(), 1000.0, &client).unwrap_err().contains("not one of a running service"));
-        let broken = Run { complete: false, ..client };
-        assert!(join(&mut service(), 1000.0, &broken).unwrap_err().contains("did not end"));
+        assert!(
+            join(&mut service(), 1000.0, &service())
+                .unwrap_err()
+                .contains("not one of a load generator")
+        );
+        assert!(
+            join(&mut client.clone(), 1000.0, &client)
+                .unwrap_err()
+                .contains("not one of a running service")
+        );
+        let broken = Run {
+            complete: false,
+            ..client
+        };
+        assert!(
+            join(&mut service(), 1000.0, &broken)
+                .unwrap_err()
+                .contains("did not end")
+        );
         assert_eq!(beside(&service()), None);
     }
 }

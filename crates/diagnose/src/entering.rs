@@ -45,17 +45,28 @@ impl Entering {
     /// From the totals of a step with so many requests, and from those that were followed; nothing where ticks are too
     /// few, or calls or requests are not known. `passes` is how many passes the totals are means of.
     pub fn of(requests: f64, passes: u32, t: &Readings, paths: &Paths) -> Option<Entering> {
-        let (user, kernel) = (t.known("server.thread_user.seconds")?, t.known("server.thread_kernel.seconds")?);
+        let (user, kernel) = (
+            t.known("server.thread_user.seconds")?,
+            t.known("server.thread_kernel.seconds")?,
+        );
         let ticks = (user + kernel) * f64::from(passes);
         if paths.followed == 0 || requests <= 0.0 || ticks < ENOUGH_TICKS {
             return None;
         }
         // Ticks are samples; how long the threads were on a CPU is exact.
-        let (cpu, share) = (t.known("server.cpu.seconds")? / requests, kernel / (user + kernel));
+        let (cpu, share) = (
+            t.known("server.cpu.seconds")? / requests,
+            kernel / (user + kernel),
+        );
         let least = TICK / ticks;
         let sampled = share.clamp(least, 1.0 - least);
         let sum = |pick: &dyn Fn(&str) -> bool| -> f64 {
-            paths.leaves.iter().filter(|l| pick(&l.component) && is_own(l)).map(|l| l.all.seconds).sum()
+            paths
+                .leaves
+                .iter()
+                .filter(|l| pick(&l.component) && is_own(l))
+                .map(|l| l.all.seconds)
+                .sum()
         };
         let traced_calls = sum(&|c| c.starts_with(name::KERNEL));
         // A window may have missed the server: how long one call took holds all the same.
@@ -85,12 +96,21 @@ impl Entering {
 
     /// The part of a place's share that is the kernel's outside of calls.
     pub fn part(&self, user: Share) -> Share {
-        let of = |seconds: f64| if self.traced_user > 0.0 { (seconds / self.traced_user).clamp(0.0, 1.0) } else { 0.0 };
+        let of = |seconds: f64| {
+            if self.traced_user > 0.0 {
+                (seconds / self.traced_user).clamp(0.0, 1.0)
+            } else {
+                0.0
+            }
+        };
         let outside = self.outside();
         if outside <= 0.0 {
             return Share::default();
         }
-        let (low, high) = (of(outside - 2.0 * self.error), of(outside + 2.0 * self.error));
+        let (low, high) = (
+            of(outside - 2.0 * self.error),
+            of(outside + 2.0 * self.error),
+        );
         Share {
             seconds: user.seconds * of(outside),
             share: user.share * of(outside),
@@ -104,19 +124,28 @@ impl Entering {
     pub fn more_than(&self, fast: &Entering) -> f64 {
         let ([by_kernel, by_user], before) = (self.bounds(), fast.bounds());
         let faults = (self.faults - fast.faults).max(0.0);
-        clear([by_kernel - before[0], by_user - before[1]], faults, self.error.hypot(fast.error))
+        clear(
+            [by_kernel - before[0], by_user - before[1]],
+            faults,
+            self.error.hypot(fast.error),
+        )
     }
 
     /// Kernel ticks beyond the traced calls, and traced user code beyond the user ticks.
     fn bounds(&self) -> [f64; 2] {
-        [self.kernel - self.traced_kernel, self.traced_user - self.user]
+        [
+            self.kernel - self.traced_kernel,
+            self.traced_user - self.user,
+        ]
     }
 }
 
 /// Whether it is the request's own time on a CPU of the server: what it waits for is another's, and no ticks of its
 /// own.
 fn is_own(leaf: &Leaf) -> bool {
-    leaf.chain.iter().all(|link| link != "queue" && link != "lock" && !link.starts_with("peer"))
+    leaf.chain
+        .iter()
+        .all(|link| link != "queue" && link != "lock" && !link.starts_with("peer"))
 }
 
 fn clear(bounds: [f64; 2], faults: f64, error: f64) -> f64 {
@@ -150,14 +179,33 @@ mod tests {
             ("server.faults.major", 0.0),
             // The windows missed most of them.
             ("server.call.getppid.count", 100_000.0),
-            ("server.call.getppid.cpu_seconds", 100_000.0 * traced[1] * 1e-6 / 1500.0),
+            (
+                "server.call.getppid.cpu_seconds",
+                100_000.0 * traced[1] * 1e-6 / 1500.0,
+            ),
         ];
         read.extend(with);
-        let t = Readings::by("all", "made up", read.into_iter().map(|(k, v)| (k.to_owned(), v)));
+        let t = Readings::by(
+            "all",
+            "made up",
+            read.into_iter().map(|(k, v)| (k.to_owned(), v)),
+        );
         let rows: [Row; 3] = [
-            (Layer::Application, "server user code", "", &[], [traced[0]; 3]),
+            (
+                Layer::Application,
+                "server user code",
+                "",
+                &[],
+                [traced[0]; 3],
+            ),
             (Layer::Kernel, "kernel: getppid", "", &[], [traced[1]; 3]),
-            (Layer::Application, "server user code", "", &["queue"], [900.0; 3]),
+            (
+                Layer::Application,
+                "server user code",
+                "",
+                &["queue"],
+                [900.0; 3],
+            ),
         ];
         Entering::of(2000.0, 1, &t, &paths(&rows, 0.0))
     }
@@ -166,23 +214,48 @@ mod tests {
     fn kernel_time_outside_of_calls_is_what_both_ticks_and_trace_allow() {
         // Of 760 µs outside of calls 200 are the server's own by ticks, and of 700 µs in the kernel 220 lie in calls.
         let e = side([0.4, 1.4], [760.0, 220.0], &[]).unwrap();
-        assert!((e.calls - 1500.0).abs() < 1e-6 && (e.outside() - 480e-6).abs() < 1e-9, "{e:?}");
+        assert!(
+            (e.calls - 1500.0).abs() < 1e-6 && (e.outside() - 480e-6).abs() < 1e-9,
+            "{e:?}"
+        );
         assert!((e.per_call().unwrap() - 320e-9).abs() < 1e-12);
         // Work beside requests is in the kernel's ticks, too, and none of their user code is then missing from the user
         // ticks.
-        assert_eq!(side([1.52, 2.4], [760.0, 220.0], &[]).unwrap().outside(), 0.0);
+        assert_eq!(
+            side([1.52, 2.4], [760.0, 220.0], &[]).unwrap().outside(),
+            0.0
+        );
         // Tracing makes calls and what lies between them longer; the ticks of all the time do not show it.
-        assert_eq!(side([0.2, 0.4], [760.0, 220.0], &[]).unwrap().outside(), 0.0);
+        assert_eq!(
+            side([0.2, 0.4], [760.0, 220.0], &[]).unwrap().outside(),
+            0.0
+        );
     }
 
     #[test]
     fn page_faults_are_no_calls_and_too_few_ticks_tell_nothing() {
         let few = [("server.faults.minor", 2000.0 * 200.0)];
-        assert_eq!(side([0.4, 1.4], [760.0, 220.0], &few).unwrap().outside(), 0.0);
-        let huge = [("server.faults.minor", 2000.0 * 3.0), ("memory.thp_faults", 1e6)];
-        assert_eq!(side([0.4, 1.4], [760.0, 220.0], &huge).unwrap().outside(), 0.0);
+        assert_eq!(
+            side([0.4, 1.4], [760.0, 220.0], &few).unwrap().outside(),
+            0.0
+        );
+        let huge = [
+            ("server.faults.minor", 2000.0 * 3.0),
+            ("memory.thp_faults", 1e6),
+        ];
+        assert_eq!(
+            side([0.4, 1.4], [760.0, 220.0], &huge).unwrap().outside(),
+            0.0
+        );
         assert_eq!(side([0.1, 0.19], [760.0, 220.0], &[]), None);
-        assert_eq!(side([0.4, 1.4], [760.0, 220.0], &[("server.call.getppid.count", 0.0)]), None);
+        assert_eq!(
+            side(
+                [0.4, 1.4],
+                [760.0, 220.0],
+                &[("server.call.getppid.count", 0.0)]
+            ),
+            None
+        );
     }
 
     #[test]
@@ -194,6 +267,10 @@ mod tests {
         assert!((more - 415e-6).abs() < 2e-6, "{more}");
         assert_eq!(fast.more_than(&slow), 0.0);
         let slower_code = side([1.3, 0.3], [762.0, 225.0], &[]).unwrap();
-        assert_eq!(slower_code.more_than(&fast), 0.0, "user code that takes longer is in the user ticks");
+        assert_eq!(
+            slower_code.more_than(&fast),
+            0.0,
+            "user code that takes longer is in the user ticks"
+        );
     }
 }

@@ -114,7 +114,12 @@ fn scaling(sweep: &[(f64, f64)]) -> Option<Scaling> {
     if sweep.len() < 2 || best.1 <= 0.0 {
         return None;
     }
-    Some(Scaling { best_clients: best.0, best: best.1, most_clients: most.0, kept: most.1 / best.1 })
+    Some(Scaling {
+        best_clients: best.0,
+        best: best.1,
+        most_clients: most.0,
+        kept: most.1 / best.1,
+    })
 }
 
 /// Packets that were dropped, at interfaces and for full backlogs of sockets.
@@ -131,7 +136,11 @@ impl Followed {
     fn of(paths: &Paths) -> Option<Followed> {
         let told = paths.generator.filter(|g| g.mean > 0.0 && g.count > 0);
         let outside = told.map(|g| ((g.mean - paths.latency.mean) / g.mean).clamp(0.0, 1.0));
-        (paths.followed > 0).then(|| Followed { places: places(paths), not_followed: paths.not_followed, outside })
+        (paths.followed > 0).then(|| Followed {
+            places: places(paths),
+            not_followed: paths.not_followed,
+            outside,
+        })
     }
 }
 
@@ -149,14 +158,23 @@ impl<'a> Facts<'a> {
         f.take_storage(t);
         f.drops = drops(t);
         f.delayed_acks = f.each("tcp.delayed_acks");
-        f.take_calls(t, paths.and_then(|paths| calls_per_transaction(t, paths, step.turns_per_transaction)));
+        f.take_calls(
+            t,
+            paths.and_then(|paths| calls_per_transaction(t, paths, step.turns_per_transaction)),
+        );
         f.major_per_s = f.a_second("server.faults.major");
-        f.memory_pressure = f.a_second("psi.memory.some.seconds").map(|share| share.min(1.0));
-        f.entering = paths.and_then(|paths| Entering::of(f.transactions * step.turns_per_transaction, 1, t, paths));
+        f.memory_pressure = f
+            .a_second("psi.memory.some.seconds")
+            .map(|share| share.min(1.0));
+        f.entering = paths.and_then(|paths| {
+            Entering::of(f.transactions * step.turns_per_transaction, 1, t, paths)
+        });
         f.scaling = scaling(&step.sweep);
         f.query_cache = step.query_cache;
         f.client_saturated.clone_from(&step.client_saturated);
-        f.client_busy = f.a_second("client.cpu.seconds").map(|cpus| cpus / (step.client_cpus.max(1) as f64));
+        f.client_busy = f
+            .a_second("client.cpu.seconds")
+            .map(|cpus| cpus / (step.client_cpus.max(1) as f64));
         f.client_errors = step.client_errors as f64;
         f.stalled = f.per_second(step.stalled_s).unwrap_or(0.0).clamp(0.0, 1.0);
         f
@@ -166,7 +184,9 @@ impl<'a> Facts<'a> {
     pub fn share(&self, of: &[Place]) -> Option<Share> {
         let followed = self.followed.as_ref()?;
         let mut whole = Share::default();
-        of.iter().filter_map(|place| followed.places.get(place)).for_each(|sum| add(&mut whole, &sum.share));
+        of.iter()
+            .filter_map(|place| followed.places.get(place))
+            .for_each(|sum| add(&mut whole, &sum.share));
         Some(whole)
     }
 
@@ -178,7 +198,11 @@ impl<'a> Facts<'a> {
     /// The ends of CPUs that were kept busy for all of the time: their time is counted in ticks.
     pub fn busy_cpus(&self, used: f64) -> [f64; 2] {
         let ticks = self.elapsed_s * TICKS;
-        if ticks > 0.0 { crate::counts::interval(used * ticks).map(|n| n / ticks) } else { [0.0, f64::INFINITY] }
+        if ticks > 0.0 {
+            crate::counts::interval(used * ticks).map(|n| n / ticks)
+        } else {
+            [0.0, f64::INFINITY]
+        }
     }
 
     /// A reading where it is known.
@@ -208,40 +232,63 @@ impl<'a> Facts<'a> {
 
     fn take_cpu(&mut self, t: &Readings) {
         let cpu = |what: &str| t.known(&format!("cpu.{what}.seconds"));
-        let all = sum(["user", "system", "interrupts", "idle", "iowait", "steal"].map(cpu)).filter(|all| *all > 0.0);
+        let all = sum(["user", "system", "interrupts", "idle", "iowait", "steal"].map(cpu))
+            .filter(|all| *all > 0.0);
         let of_all = |part: Option<f64>| Some(part? / all?);
         self.cpus = t.known("machine.cpus").or(t.known("cpu.count"));
         self.idle = of_all(sum(["idle", "iowait"].map(cpu)));
         self.steal = of_all(cpu("steal"));
         self.cpu_ticks = all.map(|seconds| seconds * TICKS);
         self.server_cpus =
-            sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.known(k))).and_then(|s| self.per_second(s));
-        let periods = t.known("throttle.periods").zip(t.known("throttle.throttled_periods"));
+            sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.known(k)))
+                .and_then(|s| self.per_second(s));
+        let periods = t
+            .known("throttle.periods")
+            .zip(t.known("throttle.throttled_periods"));
         self.throttled_periods = periods.map(|(all, cut)| cut / all.max(1.0));
         let usual = t.known("cgroup.cpu_weight.version").and_then(usual_weight);
-        self.weight = t.known("cgroup.cpu_weight").zip(usual).map(|(weight, usual)| weight / usual);
+        self.weight = t
+            .known("cgroup.cpu_weight")
+            .zip(usual)
+            .map(|(weight, usual)| weight / usual);
         self.other_cpus = self.a_second("other.cpu.seconds");
     }
 
     fn take_storage(&mut self, t: &Readings) {
-        let sync = ["fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs"];
+        let sync = [
+            "fsync",
+            "fdatasync",
+            "sync_file_range",
+            "msync",
+            "sync",
+            "syncfs",
+        ];
         let calls = |what: &str| {
             let of = |side: &str| sum(sync.map(|c| t.known(&format!("{side}.call.{c}.{what}"))));
             sum([of("server"), of("background")])
         };
         let count = calls("count");
         self.syncs = count.and_then(|n| self.per_transaction(n));
-        self.sync_s = count.filter(|n| *n > 0.0).and_then(|n| Some(calls("seconds")? / n));
+        self.sync_s = count
+            .filter(|n| *n > 0.0)
+            .and_then(|n| Some(calls("seconds")? / n));
         self.disk_busy = self.a_second("disk.busy.seconds").map(|busy| busy.min(1.0));
         self.disk_per_s =
-            sum(["write", "read"].map(|w| t.known(&format!("server.disk.{w}.bytes")))).and_then(|b| self.per_second(b));
+            sum(["write", "read"].map(|w| t.known(&format!("server.disk.{w}.bytes"))))
+                .and_then(|b| self.per_second(b));
         self.other_disk_per_s = self.a_second("other.disk.bytes");
     }
 
     fn take_calls(&mut self, t: &Readings, in_windows: Option<f64>) {
         self.calls = in_windows.or_else(|| self.per_transaction(all_calls(t, ".count")?));
-        let mode = t.known("server.seccomp.mode").map(|mode| f64::from(u8::from(mode > 0.0)));
-        self.seccomp_filters = t.known("server.seccomp.filters").into_iter().chain(mode).reduce(f64::max);
+        let mode = t
+            .known("server.seccomp.mode")
+            .map(|mode| f64::from(u8::from(mode > 0.0)));
+        self.seccomp_filters = t
+            .known("server.seccomp.filters")
+            .into_iter()
+            .chain(mode)
+            .reduce(f64::max);
     }
 }
 
@@ -264,15 +311,37 @@ mod tests {
 
     #[test]
     fn what_no_observer_read_is_not_zero() {
-        let step = StepFigures { transactions: 100, elapsed_s: 2.0, ..StepFigures::default() };
+        let step = StepFigures {
+            transactions: 100,
+            elapsed_s: 2.0,
+            ..StepFigures::default()
+        };
         let none = Readings::default();
         let f = Facts::of(&step, &none, None);
-        assert_eq!(f, Facts { readings: Some(&none), transactions: 100.0, elapsed_s: 2.0, ..Facts::default() });
-        let read = [("throttle.seconds", 0.0), ("other.cpu.seconds", 1.0), ("server.call.read.count", 200.0)];
+        assert_eq!(
+            f,
+            Facts {
+                readings: Some(&none),
+                transactions: 100.0,
+                elapsed_s: 2.0,
+                ..Facts::default()
+            }
+        );
+        let read = [
+            ("throttle.seconds", 0.0),
+            ("other.cpu.seconds", 1.0),
+            ("server.call.read.count", 200.0),
+        ];
         let t = Readings::by("all", "made up", read.map(|(k, v)| (k.to_owned(), v)));
         let f = Facts::of(&step, &t, None);
         assert_eq!(
-            (f.known("throttle.seconds"), f.other_cpus, f.calls, f.syncs, f.disk_busy),
+            (
+                f.known("throttle.seconds"),
+                f.other_cpus,
+                f.calls,
+                f.syncs,
+                f.disk_busy
+            ),
             (Some(0.0), Some(0.5), Some(2.0), Some(0.0), None)
         );
     }

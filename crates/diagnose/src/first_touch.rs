@@ -39,29 +39,58 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
     }
     let share = share_of_call(found);
     let lines = found.iter().map(line).collect::<Vec<_>>();
-    let beyond = |a: &Apart| a.fault_low > 1.0 + threshold || a.fault_high < 1.0 / (1.0 + threshold);
+    let beyond =
+        |a: &Apart| a.fault_low > 1.0 + threshold || a.fault_high < 1.0 / (1.0 + threshold);
     let faults = found.iter().filter(|a| beyond(a)).count() * 2 > found.len();
-    let by_factor = causes.iter().position(|f| BY_FACTOR.contains(&f.cause.as_str()) && f.status != Status::Cleared);
+    let by_factor = causes
+        .iter()
+        .position(|f| BY_FACTOR.contains(&f.cause.as_str()) && f.status != Status::Cleared);
     match by_factor {
         Some(at) => {
             let whole = causes[at].clone();
-            causes[at] = Finding::new(MAPPING, Layer::Memory, whole.status, whole.share * share, lines.clone());
+            causes[at] = Finding::new(
+                MAPPING,
+                Layer::Memory,
+                whole.status,
+                whole.share * share,
+                lines.clone(),
+            );
             let rest = whole.share * (1.0 - share);
             if !faults {
                 *unexplained = (*unexplained + rest).min(1.0);
             } else {
-                let cause = if whole.cause == FAULT { FIRST_TOUCH.to_owned() } else { whole.cause.clone() };
-                causes.insert(at + 1, Finding { cause, share: rest, evidence: lines.clone(), ..whole });
+                let cause = if whole.cause == FAULT {
+                    FIRST_TOUCH.to_owned()
+                } else {
+                    whole.cause.clone()
+                };
+                causes.insert(
+                    at + 1,
+                    Finding {
+                        cause,
+                        share: rest,
+                        evidence: lines.clone(),
+                        ..whole
+                    },
+                );
             }
         }
         // What was changed is named already: the arithmetic says what it moves.
         None => {
             let named = causes.iter_mut().find(|f| f.status != Status::Cleared);
-            named.into_iter().for_each(|f| f.evidence.extend(lines.clone()));
+            named
+                .into_iter()
+                .for_each(|f| f.evidence.extend(lines.clone()));
         }
     }
     if !faults && causes.iter().all(|f| f.cause != FAULT) {
-        causes.push(Finding::new(FIRST_TOUCH, Layer::Memory, Status::Cleared, 0.0, lines));
+        causes.push(Finding::new(
+            FIRST_TOUCH,
+            Layer::Memory,
+            Status::Cleared,
+            0.0,
+            lines,
+        ));
     }
     crate::sides::order(causes);
 }
@@ -70,18 +99,36 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
 fn share_of_call(found: &[Apart]) -> f64 {
     let of_touched = |a: &Apart| {
         let whole = a.call_difference + a.touching[1] - a.touching[0];
-        if whole == 0.0 { 1.0 } else { (a.call_difference / whole).clamp(0.0, 1.0) }
+        if whole == 0.0 {
+            1.0
+        } else {
+            (a.call_difference / whole).clamp(0.0, 1.0)
+        }
     };
     let mean = found.iter().map(of_touched).sum::<f64>() / found.len() as f64;
     (1.0 + mean) / 2.0
 }
 
 fn line(a: &Apart) -> String {
-    let [call, before, after] =
-        [a.call_difference.abs(), a.touching[0], a.touching[1]].map(|ns| Unit::Nanoseconds.format(ns));
-    let Apart { call: times, fault, fault_low, fault_high, .. } = a;
-    let more = if a.call_difference < 0.0 { "less" } else { "more" };
-    let pages = if a.pages == 1 { "1 page".to_owned() } else { format!("{} pages", a.pages) };
+    let [call, before, after] = [a.call_difference.abs(), a.touching[0], a.touching[1]]
+        .map(|ns| Unit::Nanoseconds.format(ns));
+    let Apart {
+        call: times,
+        fault,
+        fault_low,
+        fault_high,
+        ..
+    } = a;
+    let more = if a.call_difference < 0.0 {
+        "less"
+    } else {
+        "more"
+    };
+    let pages = if a.pages == 1 {
+        "1 page".to_owned()
+    } else {
+        format!("{} pages", a.pages)
+    };
     format!(
         "{pages}: allocating and freeing costs {call} {more} ({times:.2} times), touching adds {before} → {after} \
          ({fault:.2} times, {fault_low:.2} to {fault_high:.2})"
@@ -109,24 +156,40 @@ mod tests {
 
     fn by_factor(cause: &str) -> Vec<Finding> {
         let (cause, layer, status) = (cause.to_owned(), Layer::Memory, Status::Suspected);
-        vec![Finding { cause, layer, status, share: 0.9, evidence: vec!["rows".into()], relation: None }]
+        vec![Finding {
+            cause,
+            layer,
+            status,
+            share: 0.9,
+            evidence: vec!["rows".into()],
+            relation: None,
+        }]
     }
 
     fn judged(found: &[Apart], cause: &str) -> (Vec<(String, Status, f64)>, f64) {
         let (mut causes, mut unexplained) = (by_factor(cause), 0.1);
         judge(found, &mut causes, &mut unexplained, 0.03);
         (
-            causes.into_iter().map(|f| (f.cause, f.status, (f.share * 100.0).round() / 100.0)).collect(),
+            causes
+                .into_iter()
+                .map(|f| (f.cause, f.status, (f.share * 100.0).round() / 100.0))
+                .collect(),
             (unexplained * 100.0).round() / 100.0,
         )
     }
 
     #[test]
     fn a_call_that_costs_more_is_told_and_its_faults_are_cleared() {
-        let (causes, unexplained) = judged(&[pages(1, 10.0, [30.0, 30.0]), pages(2, 10.0, [60.0, 60.0])], FAULT);
+        let (causes, unexplained) = judged(
+            &[pages(1, 10.0, [30.0, 30.0]), pages(2, 10.0, [60.0, 60.0])],
+            FAULT,
+        );
         assert_eq!(
             causes,
-            [(MAPPING.to_owned(), Status::Suspected, 0.9), (FIRST_TOUCH.to_owned(), Status::Cleared, 0.0)]
+            [
+                (MAPPING.to_owned(), Status::Suspected, 0.9),
+                (FIRST_TOUCH.to_owned(), Status::Cleared, 0.0)
+            ]
         );
         assert_eq!(unexplained, 0.1);
     }
@@ -137,12 +200,18 @@ mod tests {
         let (causes, _) = judged(&[pages(1, 10.0, [30.0, 40.0])], FAULT);
         assert_eq!(
             causes,
-            [(MAPPING.to_owned(), Status::Suspected, 0.68), (FIRST_TOUCH.to_owned(), Status::Suspected, 0.23)]
+            [
+                (MAPPING.to_owned(), Status::Suspected, 0.68),
+                (FIRST_TOUCH.to_owned(), Status::Suspected, 0.23)
+            ]
         );
     }
 
     #[test]
     fn nothing_taken_apart_changes_nothing() {
-        assert_eq!(judged(&[], FAULT).0, [(FAULT.to_owned(), Status::Suspected, 0.9)]);
+        assert_eq!(
+            judged(&[], FAULT).0,
+            [(FAULT.to_owned(), Status::Suspected, 0.9)]
+        );
     }
 }

@@ -19,20 +19,32 @@ pub fn add(into: &mut Paths, next: &Paths) {
     let wholes = classes.map(|class| [whole(into, class), whole(next, class)]);
     let mut later = next.leaves.clone();
     for leaf in &mut into.leaves {
-        let same = later.iter().position(|l| same(l, leaf)).map(|i| later.swap_remove(i));
+        let same = later
+            .iter()
+            .position(|l| same(l, leaf))
+            .map(|i| later.swap_remove(i));
         mix(leaf, same, weight, &wholes);
     }
     for leaf in later {
-        let mut new = Leaf { all: Share::default(), middle: Share::default(), slow: Share::default(), ..leaf.clone() };
+        let mut new = Leaf {
+            all: Share::default(),
+            middle: Share::default(),
+            slow: Share::default(),
+            ..leaf.clone()
+        };
         mix(&mut new, Some(leaf), weight, &wholes);
         into.leaves.push(new);
     }
-    into.leaves.sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
+    into.leaves
+        .sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
     into.leaves.truncate(MOST_LEAVES);
     let time = by_time([into.latency.mean, next.latency.mean], weight);
     into.not_followed += (next.not_followed - into.not_followed) * time;
     into.latency = both(&into.latency, &next.latency);
-    into.generator = into.generator.zip(next.generator).map(|(a, b)| both(&a, &b));
+    into.generator = into
+        .generator
+        .zip(next.generator)
+        .map(|(a, b)| both(&a, &b));
     into.windows += next.windows;
     into.seconds += next.seconds;
     into.events += next.events;
@@ -53,13 +65,21 @@ fn same(a: &Leaf, b: &Leaf) -> bool {
 /// The share of the second in the time of both, where it has this share of the requests.
 fn by_time(wholes: [f64; 2], weight: f64) -> f64 {
     let sum = wholes[0] * (1.0 - weight) + wholes[1] * weight;
-    if sum > 0.0 { wholes[1] * weight / sum } else { weight }
+    if sum > 0.0 {
+        wholes[1] * weight / sum
+    } else {
+        weight
+    }
 }
 
 /// Mixes a leaf with the same one of the other pass; one that the other does not have took no time there.
 fn mix(leaf: &mut Leaf, next: Option<Leaf>, weight: f64, wholes: &[[f64; 2]; 3]) {
     let next = next.map_or([Share::default(); 3], |l| [l.all, l.middle, l.slow]);
-    for ((s, n), wholes) in [&mut leaf.all, &mut leaf.middle, &mut leaf.slow].into_iter().zip(next).zip(wholes) {
+    for ((s, n), wholes) in [&mut leaf.all, &mut leaf.middle, &mut leaf.slow]
+        .into_iter()
+        .zip(next)
+        .zip(wholes)
+    {
         let time = by_time(*wholes, weight);
         s.seconds += (n.seconds - s.seconds) * weight;
         s.share += (n.share - s.share) * time;
@@ -70,7 +90,11 @@ fn mix(leaf: &mut Leaf, next: Option<Leaf>, weight: f64, wholes: &[[f64; 2]; 3])
 
 fn both(a: &Latency, b: &Latency) -> Latency {
     let count = a.count + b.count;
-    let weight = if count > 0 { b.count as f64 / count as f64 } else { 0.0 };
+    let weight = if count > 0 {
+        b.count as f64 / count as f64
+    } else {
+        0.0
+    };
     let mean = |a: f64, b: f64| a + (b - a) * weight;
     Latency {
         count,
@@ -102,7 +126,8 @@ mod tests {
         );
         for (b, o) in both.leaves.iter().zip(&one.leaves) {
             assert!(
-                (b.slow.share - o.slow.share).abs() < 1e-9 && (b.all.seconds - o.all.seconds).abs() < 1e-12,
+                (b.slow.share - o.slow.share).abs() < 1e-9
+                    && (b.all.seconds - o.all.seconds).abs() < 1e-12,
                 "{b:?} {o:?}"
             );
         }
@@ -119,10 +144,16 @@ mod tests {
         add(&mut both, &slow);
         assert!((both.latency.mean - (a + 3.0 * b) / 4.0).abs() < 1e-9);
         let all: f64 = both.leaves.iter().map(|l| l.all.share).sum();
-        assert!((all + both.not_followed - 1.0).abs() < 1e-6, "{all} and {}", both.not_followed);
+        assert!(
+            (all + both.not_followed - 1.0).abs() < 1e-6,
+            "{all} and {}",
+            both.not_followed
+        );
         let seconds: f64 = both.leaves.iter().map(|l| l.all.seconds).sum();
         assert!((seconds / all - both.latency.mean).abs() < 1e-9);
         let locked = both.leaves.iter().find(|l| l.whom == "stress").unwrap();
-        assert!((locked.slow.seconds - 0.75 * 520e-6).abs() < 1e-9 && locked.all.low <= locked.all.high);
+        assert!(
+            (locked.slow.seconds - 0.75 * 520e-6).abs() < 1e-9 && locked.all.low <= locked.all.high
+        );
     }
 }

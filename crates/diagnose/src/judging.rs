@@ -35,7 +35,11 @@ const WHOLE: f64 = 10.0;
 
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent == 0.0 || percent >= WHOLE { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+    if percent == 0.0 || percent >= WHOLE {
+        format!("{percent:.0} %")
+    } else {
+        format!("{percent:.1} %")
+    }
 }
 
 /// A share with its interval.
@@ -43,22 +47,36 @@ pub(super) fn interval(s: Share) -> String {
     if s.share <= 0.0 {
         "0 %".to_owned()
     } else {
-        format!("{} ({:.0} to {:.0} %)", percent(s.share), s.low * 100.0, s.high * 100.0)
+        format!(
+            "{} ({:.0} to {:.0} %)",
+            percent(s.share),
+            s.low * 100.0,
+            s.high * 100.0
+        )
     }
 }
 
 /// `text` where requests were followed, with the share of these places for its `{}`.
 pub(super) fn part(f: &Facts, places: &[Place], what: &str) -> Option<String> {
-    f.share(places).map(|s| format!("{what} is {} of a request", interval(s)))
+    f.share(places)
+        .map(|s| format!("{what} is {} of a request", interval(s)))
 }
 
 /// Who had it and by which chains requests came there, the largest of each.
 pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
     let Some(sum) = sum else { return Vec::new() };
-    let names: Vec<String> =
-        sum.whom.iter().take(3).map(|(name, share)| format!("{name} {}", percent(*share))).collect();
-    let chains: Vec<String> =
-        sum.chains.iter().take(2).map(|(chain, share)| format!("{chain} ({})", percent(*share))).collect();
+    let names: Vec<String> = sum
+        .whom
+        .iter()
+        .take(3)
+        .map(|(name, share)| format!("{name} {}", percent(*share)))
+        .collect();
+    let chains: Vec<String> = sum
+        .chains
+        .iter()
+        .take(2)
+        .map(|(chain, share)| format!("{chain} ({})", percent(*share)))
+        .collect();
     let whom = (!names.is_empty()).then(|| format!("the wait was for {}", names.join(", ")));
     let led = (!chains.is_empty()).then(|| format!("what led to it: {}", chains.join(", and by ")));
     whom.into_iter().chain(led).collect()
@@ -66,17 +84,25 @@ pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
 
 /// The share of requests' time that could not be followed; all of it where none was.
 fn not_followed(f: &Facts) -> f64 {
-    f.followed.as_ref().map_or(1.0, |followed| followed.not_followed)
+    f.followed
+        .as_ref()
+        .map_or(1.0, |followed| followed.not_followed)
 }
 
 /// That so much could not be followed that a cause may be in it.
 fn may_be_unseen(not_followed: f64) -> String {
-    format!("{} of the requests' time could not be followed, and may have been this", percent(not_followed))
+    format!(
+        "{} of the requests' time could not be followed, and may have been this",
+        percent(not_followed)
+    )
 }
 
 /// That a share's interval reaches further than its middle says.
 fn undecided(share: Share) -> String {
-    format!("its interval reaches {}: that neither clears nor accuses", percent(share.high))
+    format!(
+        "its interval reaches {}: that neither clears nor accuses",
+        percent(share.high)
+    )
 }
 
 /// The verdict on a share of followed requests: guilty where `proof` holds and the whole interval is large, suspected
@@ -91,7 +117,12 @@ pub(super) fn judged(
 ) -> Option<Verdict> {
     let Some(share) = share else {
         evidence.push(NOT_FOLLOWED.to_owned());
-        return points.then_some(Verdict { status: Status::Suspected, share: 0.0, evidence, told_of: None });
+        return points.then_some(Verdict {
+            status: Status::Suspected,
+            share: 0.0,
+            evidence,
+            told_of: None,
+        });
     };
     let not_followed = not_followed(f);
     let unseen = not_followed > TOO_LITTLE_FOLLOWED;
@@ -100,7 +131,9 @@ pub(super) fn judged(
             let (unseen, most) = (percent(not_followed), percent(TOO_LITTLE_FOLLOWED));
             (
                 Status::Suspected,
-                Some(format!("{unseen} of the requests' time could not be followed: above {most} no cause is guilty")),
+                Some(format!(
+                    "{unseen} of the requests' time could not be followed: above {most} no cause is guilty"
+                )),
             )
         }
         s if s.low >= GUILTY && proof => (Status::Guilty, None),
@@ -111,8 +144,17 @@ pub(super) fn judged(
         _ => (Status::Cleared, None),
     };
     evidence.extend(why);
-    let share = if status == Status::NotJudged { 0.0 } else { share.share };
-    Some(Verdict { status, share, evidence, told_of: None })
+    let share = if status == Status::NotJudged {
+        0.0
+    } else {
+        share.share
+    };
+    Some(Verdict {
+        status,
+        share,
+        evidence,
+        told_of: None,
+    })
 }
 
 /// A verdict that clears by the middle of a count or of a share (`doubt` says so) clears only where the cause's part of
@@ -125,7 +167,8 @@ pub(super) fn doubted(
 ) -> Option<Verdict> {
     let mut v = verdict?;
     // Whatever else is known, that clears.
-    let surely_small = not_followed(f) <= TOO_LITTLE_FOLLOWED && share.is_some_and(|s| s.high < GUILTY);
+    let surely_small =
+        not_followed(f) <= TOO_LITTLE_FOLLOWED && share.is_some_and(|s| s.high < GUILTY);
     if let Some(doubt) = doubt.filter(|_| v.status == Status::Cleared && !surely_small) {
         (v.status, v.share) = (Status::NotJudged, 0.0);
         v.evidence.push(doubt);
@@ -136,7 +179,12 @@ pub(super) fn doubted(
 /// Why a count does not clear: with its interval it reaches what accuses.
 pub(super) fn reaches(what: &str, high: f64, limit: f64) -> Option<String> {
     let may = format!("with its interval {what} may be {}", significant(high));
-    (high >= limit).then(|| format!("{may}, and {} would accuse: that neither clears nor accuses", significant(limit)))
+    (high >= limit).then(|| {
+        format!(
+            "{may}, and {} would accuse: that neither clears nor accuses",
+            significant(limit)
+        )
+    })
 }
 
 /// Why a share does not clear that is less than much by its middle.
@@ -181,19 +229,31 @@ pub(super) fn told_of(
     if is_there && much && v.status == Status::Cleared {
         (v.status, v.share) = (Status::NotJudged, 0.0);
         v.told_of = Some(other);
-        let told = format!("what is waited there is told of {other} ({})", cause::label(other));
-        v.evidence.push(format!("{told}: how much would be left without that is not known"));
+        let told = format!(
+            "what is waited there is told of {other} ({})",
+            cause::label(other)
+        );
+        v.evidence.push(format!(
+            "{told}: how much would be left without that is not known"
+        ));
     }
     Some(v)
 }
 
 pub(super) fn cleared(evidence: Vec<String>) -> Option<Verdict> {
-    Some(Verdict { status: Status::Cleared, share: 0.0, evidence, told_of: None })
+    Some(Verdict {
+        status: Status::Cleared,
+        share: 0.0,
+        evidence,
+        told_of: None,
+    })
 }
 
 /// The threshold of a cause that has one.
 pub(super) fn limit(of: &str) -> f64 {
-    cause::cause(of).and_then(|c| c.thresholds.first()).map_or(f64::NAN, |t| t.value)
+    cause::cause(of)
+        .and_then(|c| c.thresholds.first())
+        .map_or(f64::NAN, |t| t.value)
 }
 
 /// What followed requests spent in the places where a cause acts.
@@ -203,6 +263,8 @@ pub(super) fn share_of(f: &Facts, of: &str) -> Option<Share> {
 
 /// Whose total between this prefix and this suffix is the largest.
 pub(super) fn mostly(f: &Facts, prefix: &str, suffix: &str) -> String {
-    let name = f.readings.and_then(|readings| readings.largest(prefix, suffix));
+    let name = f
+        .readings
+        .and_then(|readings| readings.largest(prefix, suffix));
     name.map_or(String::new(), |name| format!(", most of it “{name}”"))
 }

@@ -51,6 +51,13 @@ pub use threads::threads;
 
 /// The budget and the findings of one step, from its figures, what observers saw of it, and its followed requests.
 /// Without those the budget has no parts, and nobody is guilty.
-pub fn explain(step: &StepFigures, readings: &Readings, paths: Option<&Paths>) -> (Budget, Vec<Finding>) {
-    (budget(step, paths), suspects(&Facts::of(step, readings, paths)))
+pub fn explain(
+    step: &StepFigures,
+    readings: &Readings,
+    paths: Option<&Paths>,
+) -> (Budget, Vec<Finding>) {
+    (
+        budget(step, paths),
+        suspects(&Facts::of(step, readings, paths)),
+    )
 }

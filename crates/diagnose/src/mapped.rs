@@ -23,7 +23,10 @@ pub fn mapped(readings: &Readings) -> Option<Mapped> {
         return None;
     }
     let untouched = total("mappings.freed_untouched")? + total("mappings.never_touched")?;
-    let (at_once, other) = (total("mappings.touched.within.100us")?, total("mappings.touched.other_page")?);
+    let (at_once, other) = (
+        total("mappings.touched.within.100us")?,
+        total("mappings.touched.other_page")?,
+    );
     let [at_once, other, none] = [at_once, other, untouched].map(|of| (of / count).min(1.0));
     let half = Unit::Nanoseconds.format(total("mappings.touched.after.median.seconds")? * 1e9);
     let [first, second, third] = [at_once, other, none].map(|share| share * 100.0);
@@ -48,14 +51,22 @@ mod tests {
             ("mappings.never_touched", 5.0),
             ("mappings.touched.after.median.seconds", 2e-6),
         ];
-        mapped(&Readings::by("mappings", "made up", totals.map(|(name, value)| (name.to_owned(), value))))
+        mapped(&Readings::by(
+            "mappings",
+            "made up",
+            totals.map(|(name, value)| (name.to_owned(), value)),
+        ))
     }
 
     #[test]
     fn shares_are_of_the_mappings_of_which_it_is_known() {
         let found = of(110.0, 10.0).unwrap();
         assert_eq!(found.at_once, 0.8);
-        for told in ["of 100 anonymous mappings 80 %", "10 % another page first, 10 % none", "2.000 µs"] {
+        for told in [
+            "of 100 anonymous mappings 80 %",
+            "10 % another page first, 10 % none",
+            "2.000 µs",
+        ] {
             assert!(found.sentence.contains(told), "{}", found.sentence);
         }
     }

@@ -30,7 +30,10 @@ pub fn places(paths: &Paths) -> Places {
         note(&mut sum.whom, leaf.whom.clone(), leaf.all.share);
         note(&mut sum.chains, chain(leaf), leaf.all.share);
     }
-    for list in places.values_mut().flat_map(|sum| [&mut sum.whom, &mut sum.chains]) {
+    for list in places
+        .values_mut()
+        .flat_map(|sum| [&mut sum.whom, &mut sum.chains])
+    {
         list.sort_by(|a, b| b.1.total_cmp(&a.1));
     }
     places
@@ -38,7 +41,11 @@ pub fn places(paths: &Paths) -> Places {
 
 /// The chain of a leaf in words: `queue → lock → waiting for a CPU`; empty where the request's own thread did it.
 pub fn chain(leaf: &Leaf) -> String {
-    if leaf.chain.is_empty() { String::new() } else { format!("{} → {}", leaf.chain.join(" → "), leaf.component) }
+    if leaf.chain.is_empty() {
+        String::new()
+    } else {
+        format!("{} → {}", leaf.chain.join(" → "), leaf.component)
+    }
 }
 
 /// Adds a share to another; its ends are those of the two together.
@@ -66,9 +73,22 @@ mod tests {
     use super::*;
 
     fn leaf(layer: Layer, component: &str, whom: &str, chain: &[&str]) -> Leaf {
-        let share = Share { seconds: 1e-3, share: 0.1, low: 0.08, high: 0.12 };
+        let share = Share {
+            seconds: 1e-3,
+            share: 0.1,
+            low: 0.08,
+            high: 0.12,
+        };
         let chain = chain.iter().map(|&l| l.to_owned()).collect();
-        Leaf { layer, component: component.into(), whom: whom.into(), chain, all: share, middle: share, slow: share }
+        Leaf {
+            layer,
+            component: component.into(),
+            whom: whom.into(),
+            chain,
+            all: share,
+            middle: share,
+            slow: share,
+        }
     }
 
     #[test]
@@ -78,9 +98,15 @@ mod tests {
             leaf(Layer::Scheduler, "waiting for a CPU", "stress", &["lock"]),
             leaf(Layer::Scheduler, "waiting for a CPU", "backup", &["lock"]),
         ];
-        let found = places(&Paths { leaves, ..Paths::default() });
+        let found = places(&Paths {
+            leaves,
+            ..Paths::default()
+        });
         let sum = &found[&Place::CpuOther];
         assert!((sum.share.share - 0.3).abs() < 1e-9 && (sum.share.low - 0.24).abs() < 1e-9);
-        assert_eq!((sum.whom[0].0.as_str(), sum.chains[0].0.as_str()), ("stress", "lock → waiting for a CPU"));
+        assert_eq!(
+            (sum.whom[0].0.as_str(), sum.chains[0].0.as_str()),
+            ("stress", "lock → waiting for a CPU")
+        );
     }
 }

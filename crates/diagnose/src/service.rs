@@ -22,7 +22,10 @@ pub fn without_a_baseline(mut finding: Finding, totals: &Readings) -> Finding {
 
 /// Causes that say what a service does for its requests: its own code, its calls.
 pub fn is_its_work(cause: &str) -> bool {
-    matches!(cause, "app.work" | "app.calls" | "syscall.entry" | "process.creation")
+    matches!(
+        cause,
+        "app.work" | "app.calls" | "syscall.entry" | "process.creation"
+    )
 }
 
 /// Causes that its load makes, and of nobody that anything is wrong: its work, more load than CPUs, clients on the same
@@ -43,7 +46,9 @@ fn not_told(finding: &Finding, totals: &Readings) -> Option<String> {
             "whether that is more than it should be shows beside an earlier run (--baseline)"
         }
         // What it asks others for takes its time, as does its own work.
-        "peer.slow" => "whether the other takes longer than it should shows beside an earlier run (--baseline)",
+        "peer.slow" => {
+            "whether the other takes longer than it should shows beside an earlier run (--baseline)"
+        }
         // A client that has connected and sends late waits there as well as data that a network holds back.
         "network.shaping" if !holds_back(totals) => {
             "nothing was dropped or sent again, and nothing here limits a rate: whether the client or the network \
@@ -53,7 +58,10 @@ fn not_told(finding: &Finding, totals: &Readings) -> Option<String> {
         // CPUs.
         "cpu.contention" | "client.saturated" if suspected => {
             let idle = idle(totals).filter(|idle| *idle > MOSTLY_IDLE)?;
-            return Some(format!("{:.1} % of all CPU time was idle: there is no lack of CPUs", idle * 100.0));
+            return Some(format!(
+                "{:.1} % of all CPU time was idle: there is no lack of CPUs",
+                idle * 100.0
+            ));
         }
         _ => return None,
     };
@@ -62,7 +70,12 @@ fn not_told(finding: &Finding, totals: &Readings) -> Option<String> {
 
 /// The share of all CPUs' time that was idle.
 fn idle(totals: &Readings) -> Option<f64> {
-    let of = |names: &[&str]| names.iter().filter_map(|name| totals.known(&format!("cpu.{name}.seconds"))).sum::<f64>();
+    let of = |names: &[&str]| {
+        names
+            .iter()
+            .filter_map(|name| totals.known(&format!("cpu.{name}.seconds")))
+            .sum::<f64>()
+    };
     let all = of(&["user", "system", "interrupts", "idle", "iowait", "steal"]);
     (all > 0.0).then(|| of(&["idle", "iowait"]) / all)
 }
@@ -79,37 +92,76 @@ mod tests {
     use super::*;
 
     fn told(cause: &str, status: Status, totals: &[(&str, f64)]) -> Status {
-        let totals = totals.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        let seen = Readings::of(&[Observation { observer: "step".into(), totals, ..Observation::default() }]);
-        let finding =
-            Finding { cause: cause.into(), layer: Layer::Cpu, status, share: 0.5, evidence: vec![], relation: None };
+        let totals = totals
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect();
+        let seen = Readings::of(&[Observation {
+            observer: "step".into(),
+            totals,
+            ..Observation::default()
+        }]);
+        let finding = Finding {
+            cause: cause.into(),
+            layer: Layer::Cpu,
+            status,
+            share: 0.5,
+            evidence: vec![],
+            relation: None,
+        };
         without_a_baseline(finding, &seen).status
     }
 
     #[test]
     fn what_only_a_baseline_could_tell_is_not_judged() {
         let suspected = |cause| told(cause, Status::Suspected, &[]);
-        assert_eq!((suspected("app.work"), suspected("cpu.contention")), (Status::NotJudged, Status::Suspected));
+        assert_eq!(
+            (suspected("app.work"), suspected("cpu.contention")),
+            (Status::NotJudged, Status::Suspected)
+        );
         assert_eq!(told("app.work", Status::Guilty, &[]), Status::Guilty);
-        assert_eq!(told("peer.slow", Status::Guilty, &[]), Status::NotJudged, "a proxy waits for its backend");
+        assert_eq!(
+            told("peer.slow", Status::Guilty, &[]),
+            Status::NotJudged,
+            "a proxy waits for its backend"
+        );
         assert_eq!(told("peer.slow", Status::Cleared, &[]), Status::Cleared);
     }
 
     #[test]
     fn where_cpus_idle_nobody_lacks_one() {
         let beside = |idle| {
-            told("client.saturated", Status::Suspected, &[("cpu.idle.seconds", idle), ("cpu.user.seconds", 4.0)])
+            told(
+                "client.saturated",
+                Status::Suspected,
+                &[("cpu.idle.seconds", idle), ("cpu.user.seconds", 4.0)],
+            )
         };
-        assert_eq!((beside(6.0), beside(3.0)), (Status::NotJudged, Status::Suspected));
+        assert_eq!(
+            (beside(6.0), beside(3.0)),
+            (Status::NotJudged, Status::Suspected)
+        );
     }
 
     #[test]
     fn a_network_holds_data_back_where_something_shows_it() {
         let requests = ("step.transactions", 1000.0);
         let waited = |totals: &[(&str, f64)]| told("network.shaping", Status::Guilty, totals);
-        assert_eq!(waited(&[requests]), Status::NotJudged, "a client that sends late waits in the same place");
-        assert_eq!(waited(&[requests, ("tcp.retransmits", 5.0)]), Status::NotJudged);
-        for proof in [("tcp.retransmits", 20.0), ("net.drops", 1.0), ("tcp.backlog_drops", 1.0), ("net.shapers", 1.0)] {
+        assert_eq!(
+            waited(&[requests]),
+            Status::NotJudged,
+            "a client that sends late waits in the same place"
+        );
+        assert_eq!(
+            waited(&[requests, ("tcp.retransmits", 5.0)]),
+            Status::NotJudged
+        );
+        for proof in [
+            ("tcp.retransmits", 20.0),
+            ("net.drops", 1.0),
+            ("tcp.backlog_drops", 1.0),
+            ("net.shapers", 1.0),
+        ] {
             assert_eq!(waited(&[requests, proof]), Status::Guilty, "{proof:?}");
         }
     }

@@ -45,40 +45,75 @@ pub struct SlowOnes {
 
 /// Seconds of one request of a class: what the shares of its leaves are shares of. 0 where it has none.
 pub(crate) fn whole(paths: &Paths, class: fn(&Leaf) -> &Share) -> f64 {
-    let largest = paths.leaves.iter().map(class).max_by(|a, b| a.share.total_cmp(&b.share));
-    largest.filter(|s| s.share > 0.0).map_or(0.0, |s| s.seconds / s.share)
+    let largest = paths
+        .leaves
+        .iter()
+        .map(class)
+        .max_by(|a, b| a.share.total_cmp(&b.share));
+    largest
+        .filter(|s| s.share > 0.0)
+        .map_or(0.0, |s| s.seconds / s.share)
 }
 
 /// The slowest requests beside those in the middle; nothing where none were followed.
 pub fn slow_ones(paths: &Paths) -> Option<SlowOnes> {
-    let (slow, middle, all) = (whole(paths, |l| &l.slow), whole(paths, |l| &l.middle), whole(paths, |l| &l.all));
+    let (slow, middle, all) = (
+        whole(paths, |l| &l.slow),
+        whole(paths, |l| &l.middle),
+        whole(paths, |l| &l.all),
+    );
     if slow <= 0.0 || middle <= 0.0 {
         return None;
     }
     let mut parts: Vec<SlowPart> = Vec::new();
-    for leaf in paths.leaves.iter().filter(|l| l.component != name::NOT_FOLLOWED) {
+    for leaf in paths
+        .leaves
+        .iter()
+        .filter(|l| l.component != name::NOT_FOLLOWED)
+    {
         let (layer, component) = Place::of(leaf).component(leaf);
-        let at = parts.iter().position(|p| p.layer == layer && p.component == component).unwrap_or_else(|| {
-            parts.push(SlowPart::none(layer, component));
-            parts.len() - 1
-        });
+        let at = parts
+            .iter()
+            .position(|p| p.layer == layer && p.component == component)
+            .unwrap_or_else(|| {
+                parts.push(SlowPart::none(layer, component));
+                parts.len() - 1
+            });
         parts[at].add(leaf);
     }
     parts.push(not_followed(&parts, [all, middle, slow]));
     let difference = slow - middle;
     for p in &mut parts {
-        p.of_difference = if difference > 0.0 { (p.slow.seconds - p.middle.seconds) / difference } else { 0.0 };
+        p.of_difference = if difference > 0.0 {
+            (p.slow.seconds - p.middle.seconds) / difference
+        } else {
+            0.0
+        };
     }
     parts.retain(|p| p.all.seconds + p.middle.seconds + p.slow.seconds > 0.0);
-    parts.sort_by(|a, b| (b.slow.seconds - b.middle.seconds).total_cmp(&(a.slow.seconds - a.middle.seconds)));
+    parts.sort_by(|a, b| {
+        (b.slow.seconds - b.middle.seconds).total_cmp(&(a.slow.seconds - a.middle.seconds))
+    });
     let sentence = sentence(paths, slow, middle, &parts);
-    Some(SlowOnes { slow_seconds: slow, middle_seconds: middle, sentence, parts })
+    Some(SlowOnes {
+        slow_seconds: slow,
+        middle_seconds: middle,
+        sentence,
+        parts,
+    })
 }
 
 impl SlowPart {
     fn none(layer: Layer, component: &str) -> SlowPart {
         let none = Share::default();
-        SlowPart { layer, component: component.to_owned(), all: none, middle: none, slow: none, of_difference: 0.0 }
+        SlowPart {
+            layer,
+            component: component.to_owned(),
+            all: none,
+            middle: none,
+            slow: none,
+            of_difference: 0.0,
+        }
     }
 
     fn add(&mut self, leaf: &Leaf) {
@@ -90,31 +125,70 @@ impl SlowPart {
 
 /// What is left of each class, which no leaf has.
 fn not_followed(parts: &[SlowPart], wholes: [f64; 3]) -> SlowPart {
-    let sums: [f64; 3] =
-        parts.iter().fold([0.0; 3], |s, p| [s[0] + p.all.share, s[1] + p.middle.share, s[2] + p.slow.share]);
+    let sums: [f64; 3] = parts.iter().fold([0.0; 3], |s, p| {
+        [
+            s[0] + p.all.share,
+            s[1] + p.middle.share,
+            s[2] + p.slow.share,
+        ]
+    });
     let rest = |i: usize| {
         // What adding floating-point numbers leaves is nothing that was measured.
-        let share = Some(1.0 - sums[i]).filter(|rest: &f64| *rest > 1e-9).unwrap_or(0.0);
-        Share { seconds: share * wholes[i], share, low: share, high: share }
+        let share = Some(1.0 - sums[i])
+            .filter(|rest: &f64| *rest > 1e-9)
+            .unwrap_or(0.0);
+        Share {
+            seconds: share * wholes[i],
+            share,
+            low: share,
+            high: share,
+        }
     };
-    SlowPart { all: rest(0), middle: rest(1), slow: rest(2), ..SlowPart::none(Layer::Application, name::NOT_FOLLOWED) }
+    SlowPart {
+        all: rest(0),
+        middle: rest(1),
+        slow: rest(2),
+        ..SlowPart::none(Layer::Application, name::NOT_FOLLOWED)
+    }
 }
 
 fn sentence(paths: &Paths, slow: f64, middle: f64, parts: &[SlowPart]) -> String {
     let (time, times) = (Unit::Nanoseconds.format(slow * 1e9), slow / middle);
-    let told = if times >= 3.0 { format!("{times:.0}") } else { format!("{times:.1}") };
+    let told = if times >= 3.0 {
+        format!("{times:.0}")
+    } else {
+        format!("{times:.1}")
+    };
     let head = format!("The slowest 1 % ({time}, {told} times the median)");
     if times < LIKE_THE_OTHERS {
         return format!("{head} are like the others.");
     }
-    let large: Vec<&SlowPart> = parts.iter().filter(|p| p.of_difference >= WORTH_SAYING).take(2).collect();
+    let large: Vec<&SlowPart> = parts
+        .iter()
+        .filter(|p| p.of_difference >= WORTH_SAYING)
+        .take(2)
+        .collect();
     if large.is_empty() {
         let least = WORTH_SAYING * 100.0;
-        return format!("{head} differ in many things, each of them less than {least:.0} % of the difference.");
+        return format!(
+            "{head} differ in many things, each of them less than {least:.0} % of the difference."
+        );
     }
-    let doing = |p: &SlowPart| wording::doing_of(paths, p.layer, &p.component, |l| l.slow.seconds - l.middle.seconds);
-    let told: Vec<String> =
-        large.iter().map(|p| format!("{} ({:.0} % of the difference)", doing(p), p.of_difference * 100.0)).collect();
+    let doing = |p: &SlowPart| {
+        wording::doing_of(paths, p.layer, &p.component, |l| {
+            l.slow.seconds - l.middle.seconds
+        })
+    };
+    let told: Vec<String> = large
+        .iter()
+        .map(|p| {
+            format!(
+                "{} ({:.0} % of the difference)",
+                doing(p),
+                p.of_difference * 100.0
+            )
+        })
+        .collect();
     format!("{head} take longer {}.", told.join(" and "))
 }
 
@@ -128,13 +202,19 @@ mod tests {
     fn the_slowest_are_told_with_what_they_wait_for() {
         let found = slow_ones(&followed::slow_locks().paths[0]).unwrap();
         assert!(
-            found.sentence.contains("take longer waiting for a lock held by mariadbd")
+            found
+                .sentence
+                .contains("take longer waiting for a lock held by mariadbd")
                 && found.sentence.contains("times the median"),
             "{}",
             found.sentence
         );
         assert_eq!(found.parts[0].component, "waiting for a lock");
-        for share in [|p: &SlowPart| p.all.share, |p: &SlowPart| p.middle.share, |p: &SlowPart| p.slow.share] {
+        for share in [
+            |p: &SlowPart| p.all.share,
+            |p: &SlowPart| p.middle.share,
+            |p: &SlowPart| p.slow.share,
+        ] {
             let sum: f64 = found.parts.iter().map(share).sum();
             assert!((sum - 1.0).abs() < 1e-9, "{sum}");
         }
@@ -144,9 +224,19 @@ mod tests {
 
     #[test]
     fn requests_that_hardly_differ_are_not_blamed_on_anything() {
-        let rows = [(Layer::Application, "server user code", "", &[][..], [100.0, 100.0, 120.0])];
+        let rows = [(
+            Layer::Application,
+            "server user code",
+            "",
+            &[][..],
+            [100.0, 100.0, 120.0],
+        )];
         let found = slow_ones(&followed::paths(&rows, 0.0)).unwrap();
-        assert!(found.sentence.ends_with("are like the others."), "{}", found.sentence);
+        assert!(
+            found.sentence.ends_with("are like the others."),
+            "{}",
+            found.sentence
+        );
         assert_eq!(slow_ones(&Paths::default()), None);
     }
 }

@@ -60,10 +60,16 @@ impl StepFigures {
             ("step.transactions".to_owned(), self.transactions as f64),
             ("step.elapsed.seconds".to_owned(), self.elapsed_s),
             ("step.clients".to_owned(), self.clients),
-            ("step.turns_per_transaction".to_owned(), self.turns_per_transaction),
+            (
+                "step.turns_per_transaction".to_owned(),
+                self.turns_per_transaction,
+            ),
             ("step.client.cpus".to_owned(), self.client_cpus as f64),
             ("step.client.errors".to_owned(), self.client_errors as f64),
-            ("step.client.saturated".to_owned(), f64::from(u8::from(self.client_saturated.is_some()))),
+            (
+                "step.client.saturated".to_owned(),
+                f64::from(u8::from(self.client_saturated.is_some())),
+            ),
             ("step.stalled.seconds".to_owned(), self.stalled_s),
         ]);
         if let Some((transactions, elapsed)) = self.measured {
@@ -82,16 +88,25 @@ impl StepFigures {
 
     /// The figures from the totals of the observer [`STEP`]; `None` when it is not among them.
     pub fn from_totals(t: &Readings) -> Option<StepFigures> {
-        let saturated = t.known("step.client.saturated").is_some_and(|told| told > 0.0);
-        let measured = t.known("step.measured.transactions").zip(t.known("step.measured.seconds"));
+        let saturated = t
+            .known("step.client.saturated")
+            .is_some_and(|told| told > 0.0);
+        let measured = t
+            .known("step.measured.transactions")
+            .zip(t.known("step.measured.seconds"));
         Some(StepFigures {
             transactions: t.known("step.transactions")? as u64,
             elapsed_s: t.known("step.elapsed.seconds")?,
             clients: t.known("step.clients")?,
             measured: measured.map(|(n, s)| (n as u64, s)),
-            turns_per_transaction: t.known("step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0),
-            client_saturated: saturated
-                .then(|| "the client said that it was the limit: see the row's reason (1 of 1 passes)".to_owned()),
+            turns_per_transaction: t
+                .known("step.turns_per_transaction")
+                .filter(|turns| *turns > 0.0)
+                .unwrap_or(1.0),
+            client_saturated: saturated.then(|| {
+                "the client said that it was the limit: see the row's reason (1 of 1 passes)"
+                    .to_owned()
+            }),
             client_cpus: t.known("step.client.cpus").unwrap_or(1.0) as usize,
             client_errors: t.known("step.client.errors").unwrap_or(0.0) as u64,
             stalled_s: t.known("step.stalled.seconds").unwrap_or(0.0),
@@ -106,14 +121,22 @@ impl StepFigures {
     /// By how much, as a share, the traced pass was slower than the measured one; negative when noise made it faster.
     pub fn gap(&self) -> Option<f64> {
         let (transactions, elapsed) = self.measured?;
-        let (measured, traced) = (transactions as f64 / elapsed, self.transactions as f64 / self.elapsed_s);
-        (measured.is_finite() && traced.is_finite() && measured > 0.0).then(|| 1.0 - traced / measured)
+        let (measured, traced) = (
+            transactions as f64 / elapsed,
+            self.transactions as f64 / self.elapsed_s,
+        );
+        (measured.is_finite() && traced.is_finite() && measured > 0.0)
+            .then(|| 1.0 - traced / measured)
     }
 
     /// Wall seconds of one transaction: clients × elapsed / transactions, in the measured pass where there was one.
     pub fn seconds_per_transaction(&self) -> f64 {
         let (transactions, elapsed) = self.measured.unwrap_or((self.transactions, self.elapsed_s));
-        if transactions == 0 { 0.0 } else { self.clients * elapsed / transactions as f64 }
+        if transactions == 0 {
+            0.0
+        } else {
+            self.clients * elapsed / transactions as f64
+        }
     }
 }
 
@@ -136,7 +159,10 @@ mod tests {
             sweep: vec![(1.0, 100.0), (2.0, 180.0)],
             query_cache: Some(true),
         };
-        assert_eq!(StepFigures::from_totals(&Readings::by(STEP, "made up", step.to_totals())), Some(step.clone()));
+        assert_eq!(
+            StepFigures::from_totals(&Readings::by(STEP, "made up", step.to_totals())),
+            Some(step.clone())
+        );
         assert!((step.gap().unwrap() - (1.0 - 900.0 / 9.5 / 100.0)).abs() < 1e-12);
         assert_eq!(StepFigures::from_totals(&Readings::default()), None);
         assert_eq!(StepFigures::default().gap(), None);

@@ -15,21 +15,40 @@ pub fn suspects(facts: &Facts) -> Vec<Finding> {
         let cause = cause(name)?;
         let Some(v) = judge(facts) else {
             let why = missing(cause, facts)?;
-            return Some(Finding::new(cause.name, cause.layer, Status::NotJudged, 0.0, why));
+            return Some(Finding::new(
+                cause.name,
+                cause.layer,
+                Status::NotJudged,
+                0.0,
+                why,
+            ));
         };
         let relation = v.told_of.map(|other| Relation::ToldOf(other.to_owned()));
         Some(Finding {
             relation,
-            ..Finding::new(cause.name, cause.layer, v.status, v.share.clamp(0.0, 1.0), v.evidence)
+            ..Finding::new(
+                cause.name,
+                cause.layer,
+                v.status,
+                v.share.clamp(0.0, 1.0),
+                v.evidence,
+            )
         })
     };
     let mut found: Vec<Finding> = RULES.iter().filter_map(judged).collect();
     // A service that listens, and nothing was asked of it.
-    if facts.known(PROGRAMS).is_some() && facts.known("accept.backlog").is_some_and(|may| may > 0.0) {
-        found.iter_mut().filter(|f| f.status.accuses()).for_each(|f| {
-            (f.status, f.share) = (Status::NotJudged, 0.0);
-            f.evidence.push("no request came during this time: what its threads waited for delayed none".to_owned());
-        });
+    if facts.known(PROGRAMS).is_some() && facts.known("accept.backlog").is_some_and(|may| may > 0.0)
+    {
+        found
+            .iter_mut()
+            .filter(|f| f.status.accuses())
+            .for_each(|f| {
+                (f.status, f.share) = (Status::NotJudged, 0.0);
+                f.evidence.push(
+                    "no request came during this time: what its threads waited for delayed none"
+                        .to_owned(),
+                );
+            });
     }
     chain::order(&mut found);
     found
@@ -41,7 +60,8 @@ pub fn doubt(findings: &mut Vec<Finding>, why: &str) {
     let held = |f: &&mut Finding| f.status == Status::Guilty && f.cause != "client.saturated";
     for f in findings.iter_mut().filter(held) {
         f.status = Status::Suspected;
-        f.evidence.push(format!("the row is not to be trusted: {why}"));
+        f.evidence
+            .push(format!("the row is not to be trusted: {why}"));
     }
     // What follows from what is told anew with the order.
     findings.iter_mut().for_each(chain::forget);
@@ -53,7 +73,10 @@ pub fn doubt(findings: &mut Vec<Finding>, why: &str) {
 fn missing(cause: &Cause, facts: &Facts) -> Option<Vec<String>> {
     let why = |need: &Need| match *need {
         Need::Followed => facts.followed.is_none().then(|| NOT_FOLLOWED.to_owned()),
-        Need::Reading(name) => facts.readings?.why_missing(name).map(|why| format!("{name} is not known: {why}")),
+        Need::Reading(name) => facts
+            .readings?
+            .why_missing(name)
+            .map(|why| format!("{name} is not known: {why}")),
     };
     let all: Vec<String> = cause.needs.iter().filter_map(why).collect();
     (!all.is_empty()).then_some(all)

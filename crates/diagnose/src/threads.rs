@@ -33,22 +33,46 @@ pub struct State {
 /// state, and a thread that waits for its own child is left out: the child's time is there itself, and where it came
 /// and went unseen, its CPU time is.
 pub fn threads(t: &Readings) -> Vec<State> {
-    let Some(wall) = t.known("server.wall.seconds").filter(|w| *w > 0.0) else { return Vec::new() };
+    let Some(wall) = t.known("server.wall.seconds").filter(|w| *w > 0.0) else {
+        return Vec::new();
+    };
     let (user, kernel) = on_cpu(t);
     let others = [
         (Layer::Application, "user code", user),
         (Layer::Kernel, "kernel", kernel),
-        (Layer::Scheduler, "ready, waiting for a CPU", t.known("server.runqueue.seconds")),
-        (Layer::Application, "waiting for the next request", t.known("server.idle.seconds")),
+        (
+            Layer::Scheduler,
+            "ready, waiting for a CPU",
+            t.known("server.runqueue.seconds"),
+        ),
+        (
+            Layer::Application,
+            "waiting for the next request",
+            t.known("server.idle.seconds"),
+        ),
     ];
-    let blocked =
-        BLOCKED.map(|(what, layer, state)| (layer, state, t.known(&format!("server.blocked.{what}.seconds"))));
+    let blocked = BLOCKED.map(|(what, layer, state)| {
+        (
+            layer,
+            state,
+            t.known(&format!("server.blocked.{what}.seconds")),
+        )
+    });
     let state = |(layer, state, seconds): (Layer, &str, Option<f64>)| {
-        Some(State { layer, state: state.to_owned(), seconds: seconds.filter(|s| *s > 0.0)?, share: 0.0 })
+        Some(State {
+            layer,
+            state: state.to_owned(),
+            seconds: seconds.filter(|s| *s > 0.0)?,
+            share: 0.0,
+        })
     };
-    let mut found: Vec<State> = others.into_iter().chain(blocked).filter_map(state).collect();
-    let life =
-        (wall - t.known("server.blocked.child.seconds").unwrap_or(0.0)).max(found.iter().map(|s| s.seconds).sum());
+    let mut found: Vec<State> = others
+        .into_iter()
+        .chain(blocked)
+        .filter_map(state)
+        .collect();
+    let life = (wall - t.known("server.blocked.child.seconds").unwrap_or(0.0))
+        .max(found.iter().map(|s| s.seconds).sum());
     found.iter_mut().for_each(|s| s.share = s.seconds / life);
     found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     found
@@ -58,7 +82,8 @@ pub fn threads(t: &Readings) -> Vec<State> {
 /// their parents waited for: ticks of all processes are then more than those of the threads that were seen.
 fn on_cpu(t: &Readings) -> (Option<f64>, Option<f64>) {
     let sum = |kind: &str| {
-        t.known(&format!("server.{kind}user.seconds")).zip(t.known(&format!("server.{kind}kernel.seconds")))
+        t.known(&format!("server.{kind}user.seconds"))
+            .zip(t.known(&format!("server.{kind}kernel.seconds")))
     };
     let larger = |a: Option<(f64, f64)>, b: Option<(f64, f64)>| match (a, b) {
         (Some(a), Some(b)) => Some(if a.0 + a.1 > b.0 + b.1 { a } else { b }),
@@ -80,7 +105,10 @@ mod tests {
             ("server.blocked.lock.seconds", 6.0),
         ];
         let t = Readings::by("threads", "made up", read.map(|(k, v)| (k.to_owned(), v)));
-        let found: Vec<(String, f64)> = threads(&t).into_iter().map(|s| (s.state, s.share)).collect();
+        let found: Vec<(String, f64)> = threads(&t)
+            .into_iter()
+            .map(|s| (s.state, s.share))
+            .collect();
         assert_eq!(
             found,
             [
@@ -96,7 +124,14 @@ mod tests {
             ("server.user.seconds", 8.0),
             ("server.kernel.seconds", 1.0),
         ];
-        let found = threads(&Readings::by("threads", "made up", shell.map(|(k, v)| (k.to_owned(), v))));
-        assert!((found[0].share - 8.0 / 9.0).abs() < 1e-9, "the time of children that came and went: {found:?}");
+        let found = threads(&Readings::by(
+            "threads",
+            "made up",
+            shell.map(|(k, v)| (k.to_owned(), v)),
+        ));
+        assert!(
+            (found[0].share - 8.0 / 9.0).abs() < 1e-9,
+            "the time of children that came and went: {found:?}"
+        );
     }
 }

@@ -12,14 +12,19 @@ pub const CALLS: &str = "server.call.";
 
 /// The sum of a total (`.count`, `.cpu_seconds`) over system calls of all kinds; nothing where none was counted.
 pub fn all_calls(t: &Readings, what: &str) -> Option<f64> {
-    t.between(CALLS, what).map(|(_, value)| value).reduce(|sum, value| sum + value)
+    t.between(CALLS, what)
+        .map(|(_, value)| value)
+        .reduce(|sum, value| sum + value)
 }
 
 /// System calls of the server of all kinds per transaction of so many round trips; nothing where either was not counted
 /// in windows.
 pub fn calls_per_transaction(t: &Readings, paths: &Paths, turns: f64) -> Option<f64> {
-    let calls = t.known("server.calls.in_windows")? / t.known("trace.window.seconds").filter(|s| *s > 0.0)?;
-    let requests = paths.generator.map_or_else(|| paths.requests(), |g| g.count as f64);
+    let calls = t.known("server.calls.in_windows")?
+        / t.known("trace.window.seconds").filter(|s| *s > 0.0)?;
+    let requests = paths
+        .generator
+        .map_or_else(|| paths.requests(), |g| g.count as f64);
     let known = requests > 0.0 && paths.seconds > 0.0;
     known.then(|| calls / (requests / paths.seconds) * turns)
 }
@@ -36,17 +41,42 @@ mod tests {
             Readings::by(
                 "all",
                 "made up",
-                [("server.calls.in_windows".to_owned(), calls), ("trace.window.seconds".to_owned(), 0.04)],
+                [
+                    ("server.calls.in_windows".to_owned(), calls),
+                    ("trace.window.seconds".to_owned(), 0.04),
+                ],
             )
         };
         // Means of one window each over ten passes, whose windows add up where requests are followed.
-        let generator = Some(Latency { count: 4000, ..Latency::default() });
-        let paths = Paths { seconds: 0.4, generator, followed: 9, ..Paths::default() };
+        let generator = Some(Latency {
+            count: 4000,
+            ..Latency::default()
+        });
+        let paths = Paths {
+            seconds: 0.4,
+            generator,
+            followed: 9,
+            ..Paths::default()
+        };
         assert_eq!(calls_per_transaction(&t(3600.0), &paths, 1.0), Some(9.0));
         assert_eq!(calls_per_transaction(&t(3600.0), &paths, 3.0), Some(27.0));
-        let followed = Paths { generator: None, followed: 1990, cut: 20, ..paths.clone() };
-        assert_eq!(calls_per_transaction(&t(3600.0), &followed, 1.0), Some(18.0));
-        assert_eq!(calls_per_transaction(&t(3600.0), &Paths::default(), 1.0), None);
-        assert_eq!(calls_per_transaction(&Readings::default(), &paths, 1.0), None);
+        let followed = Paths {
+            generator: None,
+            followed: 1990,
+            cut: 20,
+            ..paths.clone()
+        };
+        assert_eq!(
+            calls_per_transaction(&t(3600.0), &followed, 1.0),
+            Some(18.0)
+        );
+        assert_eq!(
+            calls_per_transaction(&t(3600.0), &Paths::default(), 1.0),
+            None
+        );
+        assert_eq!(
+            calls_per_transaction(&Readings::default(), &paths, 1.0),
+            None
+        );
     }
 }

@@ -82,20 +82,38 @@ pub fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
         let error = mistake::told(error, &words().skip(1).collect::<Vec<_>>(), Cli::command);
         let wrong = error.use_stderr();
-        let colored = if wrong { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
+        let colored = if wrong {
+            io::stderr().is_terminal()
+        } else {
+            io::stdout().is_terminal()
+        };
         let plain = error.render().to_string();
         let (text, kind) = match secret::cut(&plain) {
             Cow::Borrowed(_) if colored => (error.render().ansi().to_string(), Kind::Colored),
             without_secrets => (without_secrets.into_owned(), Kind::Text),
         };
-        let mut out =
-            Guard::new(if wrong { Box::new(io::stderr()) as Box<dyn Write> } else { Box::new(io::stdout()) }, kind);
+        let mut out = Guard::new(
+            if wrong {
+                Box::new(io::stderr()) as Box<dyn Write>
+            } else {
+                Box::new(io::stdout())
+            },
+            kind,
+        );
         // clap wraps its help, and not its errors.
         let help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-        let width = if wrong && !help { output::error_width() } else { None };
+        let width = if wrong && !help {
+            output::error_width()
+        } else {
+            None
+        };
         // Colours take no room: whether a line fits is asked of it without them.
         let line = |(line, plain): (&str, &str)| {
-            let shown = if wrap::fits(plain, width) { line.to_owned() } else { wrap::indented(line, 4, width) };
+            let shown = if wrap::fits(plain, width) {
+                line.to_owned()
+            } else {
+                wrap::indented(line, 4, width)
+            };
             shown + "\n"
         };
         let text: String = text.lines().zip(plain.lines()).map(line).collect();
@@ -114,11 +132,16 @@ mod tests {
         let cli = Cli::command();
         for command in cli.get_subcommands().chain([&cli]) {
             let name = command.get_name();
-            let text =
-                command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string).unwrap_or_default();
+            let text = command
+                .get_after_long_help()
+                .or(command.get_after_help())
+                .map(ToString::to_string)
+                .unwrap_or_default();
             assert!(text.contains("fingerpost "), "{name} has no example");
-            let long: Vec<&str> =
-                text.lines().filter(|line| line.starts_with("  ") && line.chars().count() > 78).collect();
+            let long: Vec<&str> = text
+                .lines()
+                .filter(|line| line.starts_with("  ") && line.chars().count() > 78)
+                .collect();
             assert!(long.is_empty(), "{name}: {long:?}");
         }
     }

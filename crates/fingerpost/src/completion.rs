@@ -6,7 +6,9 @@
 use std::ffi::OsStr;
 
 use clap::{Arg, Command};
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+};
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 use fingerpost_compare::counterparts::PUBLISHED;
 use fingerpost_compare::references;
@@ -31,7 +33,10 @@ const SHELLS: [&dyn EnvCompleter; 5] = [&bash::Bash, &Elvish, &Fish, &Powershell
 
 /// Answers a shell and ends, where one asks; `command` is the whole command line.
 pub fn answer(command: impl Fn() -> Command) {
-    CompleteEnv::with_factory(|| with_names(command())).var(VARIABLE).shells(Shells(&SHELLS)).complete();
+    CompleteEnv::with_factory(|| with_names(command()))
+        .var(VARIABLE)
+        .shells(Shells(&SHELLS))
+        .complete();
 }
 
 /// The shell's adapter, by its name.
@@ -42,22 +47,40 @@ pub fn shell(name: &str) -> Option<&'static dyn EnvCompleter> {
 /// The command with completers of the values that have names here.
 fn with_names(command: Command) -> Command {
     let name = command.get_name().to_owned();
-    let subcommands: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let subcommands: Vec<String> = command
+        .get_subcommands()
+        .map(|sub| sub.get_name().to_owned())
+        .collect();
     let command = command.mut_args(|arg| named(arg, &name));
-    subcommands.into_iter().fold(command, |command, sub| command.mut_subcommand(sub, with_names))
+    subcommands.into_iter().fold(command, |command, sub| {
+        command.mut_subcommand(sub, with_names)
+    })
 }
 
 /// An argument of this command with the completer of its values.
 fn named(arg: Arg, command: &str) -> Arg {
-    let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string).unwrap_or_default();
+    let value = arg
+        .get_value_names()
+        .and_then(|names| names.first())
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let completer: fn(&OsStr) -> Vec<CompletionCandidate> = match value.as_str() {
-        "RUN" if OF_THE_ARCHIVE.contains(&command) => |word| beginning(word, latest().into_iter().chain(kept())),
+        "RUN" if OF_THE_ARCHIVE.contains(&command) => {
+            |word| beginning(word, latest().into_iter().chain(kept()))
+        }
         "RUN" | "BASE" | "NEW" => runs,
         "NAME" if command == "list" => described,
         "NAME" if ["run", "ab"].contains(&command) => |word| beginning(word, measured()),
         "KEY=VALUE" => values::complete,
         // Causes that can be planted, and controls.
-        "CAUSE" => |word| beginning(word, prove::PLANTS.iter().map(|plant| (plant.name, String::new()))),
+        "CAUSE" => |word| {
+            beginning(
+                word,
+                prove::PLANTS
+                    .iter()
+                    .map(|plant| (plant.name, String::new())),
+            )
+        },
         _ => return arg,
     };
     arg.add(ArgValueCompleter::new(completer))
@@ -65,53 +88,86 @@ fn named(arg: Arg, command: &str) -> Arg {
 
 /// Runs of the archive, the newest first, reference systems, and files.
 fn runs(word: &OsStr) -> Vec<CompletionCandidate> {
-    if word.to_str().is_none_or(|w| w.starts_with('.') || w.contains('/')) {
+    if word
+        .to_str()
+        .is_none_or(|w| w.starts_with('.') || w.contains('/'))
+    {
         return PathCompleter::file().complete(word);
     }
-    let published =
-        references::names().into_iter().map(|name| (format!("ref:{}", name.trim_start_matches("ref:")), String::new()));
+    let published = references::names().into_iter().map(|name| {
+        (
+            format!("ref:{}", name.trim_start_matches("ref:")),
+            String::new(),
+        )
+    });
     beginning(word, latest().into_iter().chain(published).chain(kept()))
 }
 
 /// The words for the newest runs.
 fn latest() -> [(String, String); 2] {
-    [("latest", "the newest run"), ("latest~1", "the one before it")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+    [
+        ("latest", "the newest run"),
+        ("latest~1", "the one before it"),
+    ]
+    .map(|(a, b)| (a.to_owned(), b.to_owned()))
 }
 
 /// The ids of the archive's runs, the newest first.
 fn kept() -> impl Iterator<Item = (String, String)> {
     let stems = || {
         let files = Archive::open(None).ok()?.files().ok()?;
-        let mut stems: Vec<String> = files.iter().filter_map(|f| Some(f.file_stem()?.to_str()?.to_owned())).collect();
+        let mut stems: Vec<String> = files
+            .iter()
+            .filter_map(|f| Some(f.file_stem()?.to_str()?.to_owned()))
+            .collect();
         stems.sort_unstable_by(|a, b| b.cmp(a));
         stems.truncate(MOST_RUNS);
         Some(stems)
     };
-    stems().unwrap_or_default().into_iter().map(|id| (id, String::new()))
+    stems()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|id| (id, String::new()))
 }
 
 /// Labs and probes, with what they are.
 fn measured() -> impl Iterator<Item = (&'static str, String)> {
-    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| (lab.name, lab.summary.to_owned()));
+    let labs = fingerpost_labs::REGISTRY
+        .iter()
+        .map(|lab| (lab.name, lab.summary.to_owned()));
     let probes = fingerpost_probes::all().map(|probe| (probe.name, probe.summary.to_owned()));
     labs.chain(probes)
 }
 
 /// What `list` describes: causes, too, and figures that only others publish.
 fn described(word: &OsStr) -> Vec<CompletionCandidate> {
-    let causes = CAUSES.iter().map(|cause| (cause.name, cause.label.to_owned()));
-    let published = PUBLISHED.iter().map(|figure| (figure.name, figure.summary.to_owned()));
+    let causes = CAUSES
+        .iter()
+        .map(|cause| (cause.name, cause.label.to_owned()));
+    let published = PUBLISHED
+        .iter()
+        .map(|figure| (figure.name, figure.summary.to_owned()));
     beginning(word, measured().chain(causes).chain(published))
 }
 
 /// Those that begin with the word, each with a line of help.
-fn beginning<T: AsRef<str>>(word: &OsStr, all: impl Iterator<Item = (T, String)>) -> Vec<CompletionCandidate> {
-    let Some(word) = word.to_str() else { return Vec::new() };
+fn beginning<T: AsRef<str>>(
+    word: &OsStr,
+    all: impl Iterator<Item = (T, String)>,
+) -> Vec<CompletionCandidate> {
+    let Some(word) = word.to_str() else {
+        return Vec::new();
+    };
     // A name may come from a file of somebody else: nothing of it may steer the terminal or the shell.
     let plain = |name: &str| {
-        !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control() || text::misleads(c))
+        !name.is_empty()
+            && !name
+                .chars()
+                .any(|c| c.is_whitespace() || c.is_control() || text::misleads(c))
     };
     let fits = all.filter(|(name, _)| name.as_ref().starts_with(word) && plain(name.as_ref()));
-    fits.map(|(name, help)| CompletionCandidate::new(name.as_ref()).help((!help.is_empty()).then(|| help.into())))
-        .collect()
+    fits.map(|(name, help)| {
+        CompletionCandidate::new(name.as_ref()).help((!help.is_empty()).then(|| help.into()))
+    })
+    .collect()
 }

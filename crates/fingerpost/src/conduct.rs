@@ -62,7 +62,11 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     let beginning = Instant::now();
     // Plain probes change nothing, and die with this process.
     let labs = !plan.labs.is_empty() || plan.rows.iter().any(|row| row.probe.lab.is_some());
-    let scratch = if labs { Scratch::create_guarded() } else { Scratch::create() };
+    let scratch = if labs {
+        Scratch::create_guarded()
+    } else {
+        Scratch::create()
+    };
     let mut scratch = scratch.context("cannot make a private directory for the run")?;
     let dir = work_dir(&mut scratch, options.dir.as_deref(), "work")?;
     let host = fingerpost_host::describe_for(&dir, &options.cpus);
@@ -83,11 +87,19 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     recorder.run.instrument = measure_instrument(options, &dir, stop);
     let rows = prepare(plan, &mut scratch, &mut recorder)?;
     // Which share of the run's time the rows take, and then each lab.
-    let share = |time: &Duration| time.as_secs_f64() / expected.as_secs_f64().max(f64::MIN_POSITIVE);
+    let share =
+        |time: &Duration| time.as_secs_f64() / expected.as_secs_f64().max(f64::MIN_POSITIVE);
     let stretches: Vec<f64> = times.iter().map(share).collect();
     if !rows.is_empty() {
         recorder.stretch = (0.0, stretches[0]);
-        measure_rows(&rows, rows_budget(&rows, plan, options), options, &dir, stop, &mut recorder);
+        measure_rows(
+            &rows,
+            rows_budget(&rows, plan, options),
+            options,
+            &dir,
+            stop,
+            &mut recorder,
+        );
     }
     for (lab, n) in plan.labs.iter().zip(1..) {
         if stop.load(Ordering::Relaxed) {
@@ -101,13 +113,20 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
 
 /// The rows of the plan, and those of the programs that must be built first. A program that cannot be built is a failed
 /// row.
-fn prepare(plan: &Plan, scratch: &mut Scratch, recorder: &mut Recorder) -> anyhow::Result<Vec<Row>> {
+fn prepare(
+    plan: &Plan,
+    scratch: &mut Scratch,
+    recorder: &mut Recorder,
+) -> anyhow::Result<Vec<Row>> {
     let mut rows = plan.rows.clone();
     if let Some(compile) = &plan.compile {
         recorder.progress.show("building the C kernels", 0.0);
         let built = compilers::build(compile, &scratch.subdir("programs")?)?;
         rows.extend(built.rows.into_iter().map(Row::from));
-        built.failed.into_iter().for_each(|row| recorder.measurement(row));
+        built
+            .failed
+            .into_iter()
+            .for_each(|row| recorder.measurement(row));
         if let Some(note) = built.note {
             recorder.progress.say(&note);
         }
@@ -124,7 +143,10 @@ pub fn begun(command: Vec<String>, host: Host) -> Run {
         started: rfc3339(now),
         profile: Profile::Standard,
         command,
-        tool: Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() },
+        tool: Tool {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: env!("FINGERPOST_COMMIT").to_owned(),
+        },
         host,
         ..Run::default()
     }
@@ -133,9 +155,13 @@ pub fn begun(command: Vec<String>, host: Host) -> Run {
 /// The directory for the probes' files: of this name in the scratch directory, or a new one in the directory that the
 /// user named.
 pub fn work_dir(scratch: &mut Scratch, base: Option<&Path>, name: &str) -> anyhow::Result<PathBuf> {
-    let Some(base) = base else { return Ok(scratch.subdir(name)?) };
+    let Some(base) = base else {
+        return Ok(scratch.subdir(name)?);
+    };
     let made = scratch.directory_in(base).map(|(dir, _)| dir);
-    made.or_else(|e| crate::exit::usage(format!("cannot use the directory {}: {e}", base.display())))
+    made.or_else(|e| {
+        crate::exit::usage(format!("cannot use the directory {}: {e}", base.display()))
+    })
 }
 
 /// Where the run is kept from its beginning on: a file of the user's choice, or the archive; and what is to be said
@@ -165,9 +191,14 @@ fn describe(plan: &Plan) -> String {
 
 /// The time for the probes: all of it, or half when labs share it.
 fn rows_budget(rows: &[Row], plan: &Plan, options: &Options) -> Duration {
-    let whole =
-        options.budget.unwrap_or_else(|| profile::rows_budget(options.profile, rows.iter().map(|row| row.probe)));
-    if options.budget.is_some() && !plan.labs.is_empty() { whole / 2 } else { whole }
+    let whole = options
+        .budget
+        .unwrap_or_else(|| profile::rows_budget(options.profile, rows.iter().map(|row| row.probe)));
+    if options.budget.is_some() && !plan.labs.is_empty() {
+        whole / 2
+    } else {
+        whole
+    }
 }
 
 fn lab_budget(plan: &Plan, options: &Options) -> Duration {
@@ -180,22 +211,43 @@ fn lab_budget(plan: &Plan, options: &Options) -> Duration {
 
 /// What the rows take, and then each lab: by its settings, else its budget.
 fn times(plan: &Plan, options: &Options) -> Vec<Duration> {
-    let rows = if plan.rows.is_empty() { Duration::ZERO } else { rows_budget(&plan.rows, plan, options) };
-    let labs = plan.labs.iter().map(|lab| (lab.lab.takes)(&lab.settings).unwrap_or_else(|| lab_budget(plan, options)));
+    let rows = if plan.rows.is_empty() {
+        Duration::ZERO
+    } else {
+        rows_budget(&plan.rows, plan, options)
+    };
+    let labs = plan
+        .labs
+        .iter()
+        .map(|lab| (lab.lab.takes)(&lab.settings).unwrap_or_else(|| lab_budget(plan, options)));
     std::iter::once(rows).chain(labs).collect()
 }
 
 /// Measures the clock and the empty loop, and how large a probe process is: one short slice each.
 fn measure_instrument(options: &Options, dir: &Path, stop: &AtomicBool) -> Instrument {
     let row = |name| fingerpost_probes::find(name).map(|probe| Row::new(probe, Default::default()));
-    let rows: Vec<Row> = ["clock.gettime", "clock.loop"].into_iter().filter_map(row).collect();
-    let mut executor = ProcessExecutor::new(&rows, &options.cpus, |_| Duration::from_millis(5), dir, stop);
+    let rows: Vec<Row> = ["clock.gettime", "clock.loop"]
+        .into_iter()
+        .filter_map(row)
+        .collect();
+    let mut executor = ProcessExecutor::new(
+        &rows,
+        &options.cpus,
+        |_| Duration::from_millis(5),
+        dir,
+        stop,
+    );
     let mut take = |job: usize| match executor.slice(job) {
         Slice::Samples(s) => (estimate::median(&s.process.samples), s.resident),
         _ => (0.0, 0),
     };
     let ((clock_ns, probe_resident_bytes), (loop_ns, _)) = (take(0), take(1));
-    Instrument { clock_ns, resolution_ns: clock_resolution(), loop_ns, probe_resident_bytes }
+    Instrument {
+        clock_ns,
+        resolution_ns: clock_resolution(),
+        loop_ns,
+        probe_resident_bytes,
+    }
 }
 
 /// The smallest step between two readings of the clock that differ.
@@ -220,21 +272,38 @@ fn measure_rows(
     stop: &AtomicBool,
     recorder: &mut Recorder,
 ) {
-    let (able, unable): (Vec<&Row>, Vec<&Row>) =
-        rows.iter().partition(|row| row.probe.cpus_needed(&row.params) <= options.cpus.len());
+    let (able, unable): (Vec<&Row>, Vec<&Row>) = rows
+        .iter()
+        .partition(|row| row.probe.cpus_needed(&row.params) <= options.cpus.len());
     for row in unable {
         let (need, have) = (row.probe.cpus_needed(&row.params), options.cpus.len());
         let reason = format!("needs {need} CPUs, and this process may use {have}");
-        recorder.measurement(row.probe.without_figure(row.params.clone(), Outcome::Skipped, reason));
+        recorder.measurement(row.probe.without_figure(
+            row.params.clone(),
+            Outcome::Skipped,
+            reason,
+        ));
     }
     let able: Vec<Row> = able.into_iter().cloned().collect();
     let jobs: Vec<Job> = able
         .iter()
-        .map(|row| Job { center: row.probe.center(&row.params), target: profile::target(options.profile, row) })
+        .map(|row| Job {
+            center: row.probe.center(&row.params),
+            target: profile::target(options.profile, row),
+        })
         .collect();
     let mut executor = ProcessExecutor::new(&able, &options.cpus, profile::slice, dir, stop);
     let effort = profile::effort(options.profile, budget);
-    rounds::run(&jobs, effort, options.seed, &mut executor, &mut RowListener { recorder, rows: &able });
+    rounds::run(
+        &jobs,
+        effort,
+        options.seed,
+        &mut executor,
+        &mut RowListener {
+            recorder,
+            rows: &able,
+        },
+    );
 }
 
 /// Runs one lab. What it lacks is a skipped lab, said on standard error; a wrong setting ends the run.
@@ -271,7 +340,9 @@ fn run_lab(
         Err(LabError::Missing(sentence)) => ("was skipped", Outcome::Skipped, sentence),
         Err(LabError::Failed(sentence)) => ("failed", Outcome::Failed, sentence),
     };
-    recorder.progress.say(&format!("{} {became}: {sentence}", lab.lab.name));
+    recorder
+        .progress
+        .say(&format!("{} {became}: {sentence}", lab.lab.name));
     recorder.lab_without_figure(lab.lab, outcome, &sentence);
     Ok(())
 }
@@ -301,7 +372,10 @@ pub fn stop_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
             }
         }
     };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(attend).map(drop)
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(attend)
+        .map(drop)
 }
 
 /// The flag of [`stop_on_signals`], which those that come from now on set.

@@ -11,7 +11,11 @@ pub fn parse_list(text: &str) -> anyhow::Result<Vec<usize>> {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         match (from.trim().parse::<usize>(), to.trim().parse::<usize>()) {
             (Ok(from), Ok(to)) if from <= to && to < 65_536 => cpus.extend(from..=to),
-            _ => return usage(format!("“{text}” is not a list of CPUs: write it as 0,2 or 0-3")),
+            _ => {
+                return usage(format!(
+                    "“{text}” is not a list of CPUs: write it as 0,2 or 0-3"
+                ));
+            }
         }
     }
     cpus.dedup();
@@ -28,7 +32,9 @@ pub fn choose(list: Option<&str>) -> anyhow::Result<Vec<usize>> {
     if let Some(list) = list {
         let wanted = parse_list(list)?;
         return match wanted.iter().find(|cpu| !allowed.contains(cpu)) {
-            Some(cpu) => usage(format!("this process may not use CPU {cpu}; it may use {allowed:?}")),
+            Some(cpu) => usage(format!(
+                "this process may not use CPU {cpu}; it may use {allowed:?}"
+            )),
             None => Ok(wanted),
         };
     }
@@ -47,7 +53,10 @@ fn order(mut allowed: Vec<usize>, siblings: impl Fn(usize) -> Vec<usize>) -> Vec
 /// The CPUs that share a core with this one, itself included; empty where the system does not tell.
 fn siblings(cpu: usize) -> Vec<usize> {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-    fs::read_to_string(path).ok().and_then(|text| parse_list(&text).ok()).unwrap_or_default()
+    fs::read_to_string(path)
+        .ok()
+        .and_then(|text| parse_list(&text).ok())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -68,7 +77,10 @@ mod tests {
     #[test]
     fn a_partner_comes_from_another_core_where_there_is_one() {
         // Two cores of two threads, numbered 0 2 and 1 3.
-        assert_eq!(order(vec![0, 1, 2, 3], |cpu| vec![cpu % 2, cpu % 2 + 2]), [3, 2, 0, 1]);
+        assert_eq!(
+            order(vec![0, 1, 2, 3], |cpu| vec![cpu % 2, cpu % 2 + 2]),
+            [3, 2, 0, 1]
+        );
         assert_eq!(order(vec![0, 1], |_| vec![0, 1]), [1, 0]);
         assert_eq!(order(vec![4], |_| vec![]), [4]);
     }

@@ -30,13 +30,17 @@ pub fn ends_silently_with(status: i32) {
 }
 
 fn sentence(info: &PanicHookInfo) -> String {
-    let place = info.location().map_or(String::new(), |l| format!(" at {}:{}", l.file(), l.line()));
+    let place = info
+        .location()
+        .map_or(String::new(), |l| format!(" at {}:{}", l.file(), l.line()));
     told(&place, info.payload())
 }
 
 fn told(place: &str, payload: &dyn Any) -> String {
-    let text =
-        payload.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| payload.downcast_ref::<String>().cloned());
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned());
     let what = clean_short(text.as_deref().unwrap_or("no reason"), 300);
     format!(
         "this is a defect of fingerpost {}{place} ({what}); please report it, with the command, at {}/issues",
@@ -53,7 +57,9 @@ mod tests {
     fn a_panic_is_a_sentence_with_what_a_report_needs() {
         let sentence = told(" at a.rs:3", &"index\n\u{1b}[2J".to_owned());
         assert!(
-            sentence.contains("at a.rs:3 (index ") && sentence.contains("/issues") && !sentence.contains('\u{1b}'),
+            sentence.contains("at a.rs:3 (index ")
+                && sentence.contains("/issues")
+                && !sentence.contains('\u{1b}'),
             "{sentence}"
         );
     }
@@ -69,10 +75,15 @@ mod tests {
             unreachable!("the process has ended");
         }
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-        again.args(["a_panic_of_any_thread", "--nocapture"]).env(PANICS, "1");
+        again
+            .args(["a_panic_of_any_thread", "--nocapture"])
+            .env(PANICS, "1");
         let ended = again.output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(BROKE_OFF), "{said}");
-        assert!(said.contains("this is a defect of fingerpost") && said.contains("(for a test)"), "{said}");
+        assert!(
+            said.contains("this is a defect of fingerpost") && said.contains("(for a test)"),
+            "{said}"
+        );
     }
 }

@@ -13,7 +13,10 @@ pub fn of(name: &str) -> Option<String> {
         return Some(format!("{}.{timed}", probe.summary.trim_end_matches('.')));
     }
     if let Some(figure) = counterparts::published(name) {
-        return Some(format!("{}. Set beside it: {}.", figure.summary, figure.beside));
+        return Some(format!(
+            "{}. Set beside it: {}.",
+            figure.summary, figure.beside
+        ));
     }
     fingerpost_labs::meaning(name).map(|meaning| format!("{meaning}."))
 }
@@ -26,20 +29,38 @@ mod tests {
 
     #[test]
     fn every_probe_and_every_row_of_a_lab_has_a_meaning() {
-        let of_labs = fingerpost_labs::courses().flat_map(|lab| lab.rows).map(|(of, _)| of.probe);
+        let of_labs = fingerpost_labs::courses()
+            .flat_map(|lab| lab.rows)
+            .map(|(of, _)| of.probe);
         let published = counterparts::PUBLISHED.iter().map(|figure| figure.name);
-        for name in fingerpost_probes::all().map(|probe| probe.name).chain(of_labs).chain(published) {
+        for name in fingerpost_probes::all()
+            .map(|probe| probe.name)
+            .chain(of_labs)
+            .chain(published)
+        {
             let meaning = of(name).unwrap_or_else(|| panic!("{name}"));
-            assert!(meaning.len() > 15 && meaning.ends_with('.') && !meaning.contains(".."), "{name}: {meaning}");
+            assert!(
+                meaning.len() > 15 && meaning.ends_with('.') && !meaning.contains(".."),
+                "{name}: {meaning}"
+            );
         }
         assert_eq!(of("nothing"), None);
     }
 
     #[test]
     fn a_cause_that_names_probes_names_some_that_there_are() {
-        let pointed_at: Vec<&str> =
-            fingerpost_probes::all().filter_map(|probe| of_probe(probe.name)).map(|cause| cause.name).collect();
+        let pointed_at: Vec<&str> = fingerpost_probes::all()
+            .filter_map(|probe| of_probe(probe.name))
+            .map(|cause| cause.name)
+            .collect();
         let named = CAUSES.iter().filter(|cause| !cause.probes.is_empty());
-        named.for_each(|cause| assert!(pointed_at.contains(&cause.name), "{}: {:?}", cause.name, cause.probes));
+        named.for_each(|cause| {
+            assert!(
+                pointed_at.contains(&cause.name),
+                "{}: {:?}",
+                cause.name,
+                cause.probes
+            )
+        });
     }
 }

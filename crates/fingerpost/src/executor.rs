@@ -60,13 +60,28 @@ impl<'a> ProcessExecutor<'a> {
         let slices = rows.iter().map(|row| slice(row.probe)).collect();
         let (program, surroundings) = (PathBuf::from("/proc/self/exe"), Surroundings::default());
         let (start, hints, serial) = (Instant::now(), vec![0; rows.len()], 0);
-        ProcessExecutor { rows, program, cpus, slices, grace: GRACE, dir, stop, start, hints, serial, surroundings }
+        ProcessExecutor {
+            rows,
+            program,
+            cpus,
+            slices,
+            grace: GRACE,
+            dir,
+            stop,
+            start,
+            hints,
+            serial,
+            surroundings,
+        }
     }
 
     /// The same with other surroundings for its processes.
     #[must_use]
     pub fn within(self, surroundings: Surroundings) -> Self {
-        ProcessExecutor { surroundings, ..self }
+        ProcessExecutor {
+            surroundings,
+            ..self
+        }
     }
 
     fn run(&mut self, row: usize, dir: PathBuf) -> Slice {
@@ -82,7 +97,9 @@ impl<'a> ProcessExecutor<'a> {
         let killed_before = oom_kills();
         let allowed = self.slices[row] * 3 + self.grace;
         let mut command = Command::new(self.rows[row].program.as_ref().unwrap_or(&self.program));
-        command.args(request.to_args()).envs(self.surroundings.env.iter().map(|(k, v)| (k, v)));
+        command
+            .args(request.to_args())
+            .envs(self.surroundings.env.iter().map(|(k, v)| (k, v)));
         if self.surroundings.no_huge_pages {
             task::no_huge_pages(&mut command);
         }
@@ -91,12 +108,18 @@ impl<'a> ProcessExecutor<'a> {
             Err(e) => return Slice::Failed(format!("cannot start the probe process: {e}")),
         };
         let Some(status) = output.status else {
-            return Slice::Hung(format!("did not end within {:.1} s and was killed", allowed.as_secs_f64()));
+            return Slice::Hung(format!(
+                "did not end within {:.1} s and was killed",
+                allowed.as_secs_f64()
+            ));
         };
         if let Some(signal) = status.signal() {
             return Slice::Failed(death(signal, oom_kills() > killed_before, &output.stderr));
         }
-        let slice = protocol::parse_answer(&String::from_utf8_lossy(&output.stdout), self.rows[row].probe.unit);
+        let slice = protocol::parse_answer(
+            &String::from_utf8_lossy(&output.stdout),
+            self.rows[row].probe.unit,
+        );
         match slice {
             Slice::Failed(_) if !status.success() => {
                 Slice::Failed(format!("ended with {status}{}", first_line(&output.stderr)))
@@ -143,13 +166,19 @@ fn death(signal: i32, out_of_memory: bool, stderr: &[u8]) -> String {
 fn first_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-    if line.is_empty() { String::new() } else { format!(": {}", line.chars().take(200).collect::<String>()) }
+    if line.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", line.chars().take(200).collect::<String>())
+    }
 }
 
 /// How often the system killed a process for want of memory since boot, in all control groups.
 fn oom_kills() -> u64 {
     let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)
+    text.lines()
+        .find_map(|l| l.strip_prefix("oom_kill ")?.parse().ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -165,10 +194,22 @@ mod tests {
         // Written by another process: a descriptor of ours, open for writing, could slip into a child that another test
         // is just forking, and the program would be “text file busy”.
         let write = "printf '#!/bin/sh\\n%s\\n' \"$2\" > \"$1\" && chmod 755 \"$1\"";
-        assert!(Command::new("sh").args(["-c", write, "sh"]).arg(&program).arg(script).status().unwrap().success());
-        let rows = [Row::new(fingerpost_probes::find("syscall.null").unwrap(), Params::new())];
+        assert!(
+            Command::new("sh")
+                .args(["-c", write, "sh"])
+                .arg(&program)
+                .arg(script)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let rows = [Row::new(
+            fingerpost_probes::find("syscall.null").unwrap(),
+            Params::new(),
+        )];
         let stop = AtomicBool::new(false);
-        let mut executor = ProcessExecutor::new(&rows, &[0], |_| Duration::from_millis(1), dir.path(), &stop);
+        let mut executor =
+            ProcessExecutor::new(&rows, &[0], |_| Duration::from_millis(1), dir.path(), &stop);
         executor.program = program;
         if script.contains("hang") {
             executor.grace = Duration::from_millis(200);
@@ -178,15 +219,22 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_and_its_batch_size_remembered() {
-        let Slice::Samples(samples) = slice_of("echo resident 1000; echo batch 7; echo s 10 500 0; echo end") else {
+        let Slice::Samples(samples) =
+            slice_of("echo resident 1000; echo batch 7; echo s 10 500 0; echo end")
+        else {
             panic!()
         };
-        assert_eq!((samples.process.samples, samples.process.batch), (vec![50.0], 7));
+        assert_eq!(
+            (samples.process.samples, samples.process.batch),
+            (vec![50.0], 7)
+        );
     }
 
     #[test]
     fn a_probe_that_hangs_is_killed_and_named() {
-        let Slice::Hung(sentence) = slice_of(": hang; echo batch 7; sleep 600 & wait") else { panic!() };
+        let Slice::Hung(sentence) = slice_of(": hang; echo batch 7; sleep 600 & wait") else {
+            panic!()
+        };
         assert!(sentence.contains("did not end within"), "{sentence}");
     }
 
@@ -204,10 +252,16 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_started_is_a_failure() {
-        let rows = [Row::new(fingerpost_probes::find("syscall.null").unwrap(), Params::new())];
+        let rows = [Row::new(
+            fingerpost_probes::find("syscall.null").unwrap(),
+            Params::new(),
+        )];
         let (dir, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
-        let mut executor = ProcessExecutor::new(&rows, &[0], |_| Duration::from_millis(1), dir.path(), &stop);
+        let mut executor =
+            ProcessExecutor::new(&rows, &[0], |_| Duration::from_millis(1), dir.path(), &stop);
         executor.program = dir.path().join("absent");
-        assert!(matches!(executor.slice(0), Slice::Failed(reason) if reason.contains("cannot start")));
+        assert!(
+            matches!(executor.slice(0), Slice::Failed(reason) if reason.contains("cannot start"))
+        );
     }
 }

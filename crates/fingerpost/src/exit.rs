@@ -57,11 +57,14 @@ pub fn report(result: anyhow::Result<Done>) -> ExitCode {
 /// An error with what led to it, each once: many errors have what the system said in their own words. Its number is of
 /// no use to a reader.
 pub fn told(error: &anyhow::Error) -> String {
-    error.chain().map(|part| without_number(&part.to_string())).fold(String::new(), |told, part| match told.as_str() {
-        "" => part,
-        before if before.ends_with(&part) => told,
-        _ => format!("{told}: {part}"),
-    })
+    error
+        .chain()
+        .map(|part| without_number(&part.to_string()))
+        .fold(String::new(), |told, part| match told.as_str() {
+            "" => part,
+            before if before.ends_with(&part) => told,
+            _ => format!("{told}: {part}"),
+        })
 }
 
 /// Without the system's number of an error, `(os error 2)`.
@@ -79,19 +82,31 @@ fn without_number(text: &str) -> String {
 pub fn say(sentence: &str) {
     use std::io::Write;
     // A sentence may quote the command line. A closed standard error is no reason to stop.
-    let told = format!("fingerpost: {}", fingerpost_record::text::clean(&secret::cut(sentence)));
-    let _ = writeln!(std::io::stderr(), "{}", wrap::indented(&told, 4, output::error_width()));
+    let told = format!(
+        "fingerpost: {}",
+        fingerpost_record::text::clean(&secret::cut(sentence))
+    );
+    let _ = writeln!(
+        std::io::stderr(),
+        "{}",
+        wrap::indented(&told, 4, output::error_width())
+    );
 }
 
 fn is_bad_input(error: &anyhow::Error) -> bool {
     use fingerpost_record::archive::ArchiveError;
     use fingerpost_record::load::LoadError;
-    error.chain().any(|e| e.is::<Usage>() || e.is::<LoadError>() || e.is::<ArchiveError>())
+    error
+        .chain()
+        .any(|e| e.is::<Usage>() || e.is::<LoadError>() || e.is::<ArchiveError>())
 }
 
 /// A reader that has seen enough (`| head`) is no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>()).any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    error
+        .chain()
+        .filter_map(|e| e.downcast_ref::<std::io::Error>())
+        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]
@@ -103,10 +118,19 @@ mod tests {
     #[test]
     fn what_the_system_said_is_told_once_and_without_its_number() {
         let missing = || std::fs::read("/no/such/file").unwrap_err();
-        let error = fingerpost_record::archive::write_whole("/no/such/dir/x".as_ref(), b"").unwrap_err();
-        assert_eq!(told(&error.into()), "cannot write /no/such/dir/x: No such file or directory");
-        let error = Err::<(), _>(missing()).context("cannot read it").unwrap_err();
+        let error =
+            fingerpost_record::archive::write_whole("/no/such/dir/x".as_ref(), b"").unwrap_err();
+        assert_eq!(
+            told(&error.into()),
+            "cannot write /no/such/dir/x: No such file or directory"
+        );
+        let error = Err::<(), _>(missing())
+            .context("cannot read it")
+            .unwrap_err();
         assert_eq!(told(&error), "cannot read it: No such file or directory");
-        assert_eq!(told(&anyhow::anyhow!("a (os error 2) b (os error x)")), "a b (os error x)");
+        assert_eq!(
+            told(&anyhow::anyhow!("a (os error 2) b (os error x)")),
+            "a b (os error x)"
+        );
     }
 }

@@ -49,7 +49,9 @@ fn main() -> ExitCode {
     completion::answer(cli::Cli::command);
     for place in fingerpost_sys::search::harden() {
         let shown = place.display().to_string();
-        exit::say(&format!("{shown} in PATH is not searched for programs: other users can change what lies there"));
+        exit::say(&format!(
+            "{shown} in PATH is not searched for programs: other users can change what lies there"
+        ));
     }
     survive_file_size();
     let arguments = match cli::parse() {

@@ -26,11 +26,19 @@ pub enum Listing {
 /// as long as they like where it is no terminal.
 pub fn style(wide: bool) -> Style {
     if !io::stdout().is_terminal() {
-        return Style { color: false, width: None, wide };
+        return Style {
+            color: false,
+            width: None,
+            wide,
+        };
     }
     let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
-    Style { color: !refused && !dumb, width: Some(width_of(io::stdout())), wide }
+    Style {
+        color: !refused && !dumb,
+        width: Some(width_of(io::stdout())),
+        wide,
+    }
 }
 
 /// The columns of the terminal on standard error; nothing where it is none.
@@ -41,8 +49,8 @@ pub fn error_width() -> Option<usize> {
 
 /// A terminal that does not know its width (0 columns) is taken for one of 80.
 fn width_of(terminal: impl AsFd) -> usize {
-    let known =
-        terminal_size::terminal_size_of(terminal).map(|(terminal_size::Width(columns), _)| usize::from(columns));
+    let known = terminal_size::terminal_size_of(terminal)
+        .map(|(terminal_size::Width(columns), _)| usize::from(columns));
     known.filter(|columns| *columns > 0).unwrap_or(80)
 }
 
@@ -55,13 +63,21 @@ pub fn sentence(text: &str) -> anyhow::Result<()> {
 /// Writes lines, each wrapped at the terminal's width; what is indented stays so.
 pub fn lines(lines: &[String]) -> anyhow::Result<()> {
     let width = style(false).width;
-    write(|out| lines.iter().try_for_each(|line| writeln!(out, "{}", wrap::indented(line, 4, width))))
+    write(|out| {
+        lines
+            .iter()
+            .try_for_each(|line| writeln!(out, "{}", wrap::indented(line, 4, width)))
+    })
 }
 
 /// Writes to standard output through a buffer, past the guard that lets nothing through that acts on a terminal. An
 /// error that says that the reader has left is no error to the user (see `exit`).
 pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    let kind = if style(false).color { Kind::Colored } else { Kind::Text };
+    let kind = if style(false).color {
+        Kind::Colored
+    } else {
+        Kind::Text
+    };
     let mut out = Guard::new(BufWriter::new(io::stdout().lock()), kind);
     content(&mut out)?;
     Ok(out.flush()?)
@@ -70,7 +86,11 @@ pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::
 /// Writes a page into a file, and says so. It may have gone to standard output itself.
 pub fn page(file: &Path, page: &str, what: &str) -> anyhow::Result<()> {
     write_whole(file, &guard::text(page.as_bytes()))?;
-    if file.is_file() { sentence(&format!("{what} is in {}.", file.display())) } else { Ok(()) }
+    if file.is_file() {
+        sentence(&format!("{what} is in {}.", file.display()))
+    } else {
+        Ok(())
+    }
 }
 
 /// Writes a document as JSON that a person can read, with a line end.

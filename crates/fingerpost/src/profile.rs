@@ -13,7 +13,10 @@ use crate::plan::{Row, Settings};
 
 /// What `--profile` takes, and what each is.
 const CHOICES: [(Profile, &str); 4] = [
-    (Profile::Screen, "15 seconds for the rows that tell most per second"),
+    (
+        Profile::Screen,
+        "15 seconds for the rows that tell most per second",
+    ),
     (Profile::Quick, "A minute for all primitives"),
     (Profile::Standard, "Three minutes"),
     (Profile::Thorough, "Ten minutes"),
@@ -21,9 +24,15 @@ const CHOICES: [(Profile, &str); 4] = [
 
 /// Reads `--profile`.
 pub fn parser() -> impl TypedValueParser<Value = Profile> {
-    let chosen = |name: &str| CHOICES.into_iter().map(|(profile, _)| profile).find(|profile| profile.as_str() == name);
+    let chosen = |name: &str| {
+        CHOICES
+            .into_iter()
+            .map(|(profile, _)| profile)
+            .find(|profile| profile.as_str() == name)
+    };
     let values = CHOICES.map(|(profile, help)| PossibleValue::new(profile.as_str()).help(help));
-    PossibleValuesParser::new(values).try_map(move |name| chosen(&name).ok_or("there is no such profile"))
+    PossibleValuesParser::new(values)
+        .try_map(move |name| chosen(&name).ok_or("there is no such profile"))
 }
 
 /// Measuring time of one process, not counting its setup. See `docs/measuring.md` for why 40 ms.
@@ -35,7 +44,11 @@ pub const LAB_SLICE: Duration = Duration::from_millis(6);
 
 /// Measuring time of one process of this probe.
 pub fn slice(probe: &Probe) -> Duration {
-    if probe.lab.is_some() { LAB_SLICE } else { SLICE }
+    if probe.lab.is_some() {
+        LAB_SLICE
+    } else {
+        SLICE
+    }
 }
 
 /// The largest range that a laboratory walks at the quick profile: setting up larger ones would take longer than all
@@ -44,7 +57,11 @@ const QUICK_SIZE: i64 = 256 << 20;
 
 /// What is measured where nothing is named: nothing stands for every probe that is no lab's.
 pub fn names(profile: Profile) -> Vec<String> {
-    if profile == Profile::Screen { screen::probes() } else { Vec::new() }
+    if profile == Profile::Screen {
+        screen::probes()
+    } else {
+        Vec::new()
+    }
 }
 
 /// Whether a row belongs to the profile. What the user set or named is measured in any case.
@@ -52,7 +69,8 @@ pub fn includes(profile: Profile, row: &Row, settings: &Settings, named: bool) -
     if profile == Profile::Screen && !named && !screen::has(row) {
         return false;
     }
-    let large = row.probe.lab.is_some() && row.params.int("size").is_some_and(|size| size > QUICK_SIZE);
+    let large =
+        row.probe.lab.is_some() && row.params.int("size").is_some_and(|size| size > QUICK_SIZE);
     !matches!(profile, Profile::Screen | Profile::Quick) || !large || settings.contains_key("size")
 }
 
@@ -78,7 +96,13 @@ const fn of(profile: Profile) -> Spends {
         Profile::Standard | Profile::Imported => (180, 90, 360, (16, 200), (0.009, 0.015)),
         Profile::Thorough => (600, 300, 1200, (40, 1000), (0.0075, 0.01)),
     };
-    Spends { probes, lab, lab_row, rounds, targets }
+    Spends {
+        probes,
+        lab,
+        lab_row,
+        rounds,
+        targets,
+    }
 }
 
 /// The time that a profile allows these probes, one per row. Time for some primitives only need not be the time for all
@@ -89,8 +113,15 @@ pub fn rows_budget<'a>(profile: Profile, rows: impl Iterator<Item = &'a Probe>) 
         return budget(profile);
     }
     let (labs, primitives): (Vec<&Probe>, Vec<&Probe>) = rows.partition(|p| p.lab.is_some());
-    let all: usize = fingerpost_probes::all().filter(|p| p.lab.is_none()).map(|p| (p.variants)().len()).sum();
-    let share = if primitives.is_empty() { 0.0 } else { (primitives.len() as f64 / all as f64).clamp(0.05, 1.0) };
+    let all: usize = fingerpost_probes::all()
+        .filter(|p| p.lab.is_none())
+        .map(|p| (p.variants)().len())
+        .sum();
+    let share = if primitives.is_empty() {
+        0.0
+    } else {
+        (primitives.len() as f64 / all as f64).clamp(0.05, 1.0)
+    };
     budget(profile).mul_f64(share) + Duration::from_millis(of(profile).lab_row) * labs.len() as u32
 }
 
@@ -108,7 +139,11 @@ pub fn lab_budget(profile: Profile) -> Duration {
 /// Rounds and their limits.
 pub fn effort(profile: Profile, budget: Duration) -> Effort {
     let (base_rounds, max_processes) = of(profile).rounds;
-    Effort { budget, base_rounds, max_processes }
+    Effort {
+        budget,
+        base_rounds,
+        max_processes,
+    }
 }
 
 /// The relative half width of its interval at which a row rests.
@@ -117,7 +152,10 @@ pub fn target(profile: Profile, row: &Row) -> f64 {
     let points = if row.probe.lab.is_some() { 2.0 } else { 1.0 };
     let (of_computing, of_others) = of(profile).targets;
     points
-        * if matches!(row.probe.nature_of(&row.params), Nature::Computes | Nature::Streams) {
+        * if matches!(
+            row.probe.nature_of(&row.params),
+            Nature::Computes | Nature::Streams
+        ) {
             of_computing
         } else {
             of_others

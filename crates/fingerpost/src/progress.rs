@@ -26,7 +26,11 @@ pub enum Progressing {
 impl Progressing {
     /// For a person, unless `--quiet`.
     pub fn unless(quiet: bool) -> Progressing {
-        if quiet { Progressing::None } else { Progressing::Person }
+        if quiet {
+            Progressing::None
+        } else {
+            Progressing::Person
+        }
     }
 }
 
@@ -86,7 +90,10 @@ impl Progress {
         let way = match to {
             Progressing::None => Way::Plain,
             Progressing::Json => {
-                tell(&Event::Started { what: what.into_owned(), seconds: expected.as_secs_f64() });
+                tell(&Event::Started {
+                    what: what.into_owned(),
+                    seconds: expected.as_secs_f64(),
+                });
                 Way::Lines
             }
             Progressing::Person if !std::io::stderr().is_terminal() => {
@@ -101,7 +108,10 @@ impl Progress {
                 Way::Bar(bar)
             }
         };
-        Progress { way, advance: Advance::default() }
+        Progress {
+            way,
+            advance: Advance::default(),
+        }
     }
 
     /// Shows what is being done and the share done, 0 to 1.
@@ -116,7 +126,10 @@ impl Progress {
                 bar.set_position(steps);
                 bar.set_message(clean(&doing).into_owned());
             }
-            Way::Lines => tell(&Event::Progress { doing: doing.into_owned(), done: steps as f64 / STEPS as f64 }),
+            Way::Lines => tell(&Event::Progress {
+                doing: doing.into_owned(),
+                done: steps as f64 / STEPS as f64,
+            }),
             Way::Plain => {}
         }
     }
@@ -133,7 +146,9 @@ impl Progress {
         let sentence = secret::cut(sentence);
         match &self.way {
             Way::Bar(bar) => bar.suspend(|| say(&sentence)),
-            Way::Lines => tell(&Event::Note { sentence: sentence.into_owned() }),
+            Way::Lines => tell(&Event::Note {
+                sentence: sentence.into_owned(),
+            }),
             Way::Plain => say(&sentence),
         }
     }
@@ -154,8 +169,12 @@ mod tests {
     #[test]
     fn what_was_told_as_done_stays_so_and_the_end_is_not_told_before_it() {
         let advance = Advance::default();
-        let told: Vec<u64> =
-            [0.0, 0.3, 0.1, f64::NAN, 0.5, -1.0, 0.9999, 1.0, 7.0, 0.2].map(|share| advance.to(share)).to_vec();
-        assert_eq!(told, [0, 300, 300, 300, 500, 500, ALMOST, ALMOST, ALMOST, ALMOST]);
+        let told: Vec<u64> = [0.0, 0.3, 0.1, f64::NAN, 0.5, -1.0, 0.9999, 1.0, 7.0, 0.2]
+            .map(|share| advance.to(share))
+            .to_vec();
+        assert_eq!(
+            told,
+            [0, 300, 300, 300, 500, 500, ALMOST, ALMOST, ALMOST, ALMOST]
+        );
     }
 }

@@ -12,7 +12,8 @@ use fingerpost_probes::Nature;
 use fingerpost_record::archive::Writer;
 use fingerpost_record::progress::Event;
 use fingerpost_record::{
-    Budget, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, too_few_processes,
+    Budget, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run,
+    too_few_processes,
 };
 
 use crate::exit::say;
@@ -40,8 +41,21 @@ pub struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// A recorder for a run that has just begun.
-    pub fn new(run: Run, writer: Writer, progress: Progress, stop: &'a AtomicBool, turns: Option<Taker>) -> Self {
-        Recorder { run, writer, progress, stretch: (0.0, 1.0), stop, turns }
+    pub fn new(
+        run: Run,
+        writer: Writer,
+        progress: Progress,
+        stop: &'a AtomicBool,
+        turns: Option<Taker>,
+    ) -> Self {
+        Recorder {
+            run,
+            writer,
+            progress,
+            stretch: (0.0, 1.0),
+            stop,
+            turns,
+        }
     }
 
     /// Puts a row in the place of the same row, or at the end.
@@ -57,7 +71,12 @@ impl<'a> Recorder<'a> {
     /// A lab that gave nothing: a row of each kind that it makes, which says why.
     pub fn lab_without_figure(&mut self, lab: &Lab, outcome: Outcome, reason: &str) {
         let made = |probe: &str| self.run.measurements.iter().any(|m| m.probe == probe);
-        for (of, _) in lab.rows.iter().filter(|(of, _)| !made(of.probe)).collect::<Vec<_>>() {
+        for (of, _) in lab
+            .rows
+            .iter()
+            .filter(|(of, _)| !made(of.probe))
+            .collect::<Vec<_>>()
+        {
             self.put(of.without_figure(Params::new(), outcome, reason.to_owned()));
         }
     }
@@ -65,7 +84,8 @@ impl<'a> Recorder<'a> {
     /// Shows what is being done, and which share of the stretch under way is done.
     fn doing(&self, doing: &str, done: f64) {
         let (begin, length) = self.stretch;
-        self.progress.show(doing, begin + length * done.clamp(0.0, 1.0));
+        self.progress
+            .show(doing, begin + length * done.clamp(0.0, 1.0));
     }
 
     /// The run, which ends now and began then; the last of its file is written.
@@ -74,11 +94,18 @@ impl<'a> Recorder<'a> {
         self.run.duration_s = beginning.elapsed().as_secs_f64();
         fingerpost_host::after(&mut self.run.host);
         let mut paces = Paces::default();
-        self.run.measurements.iter().flat_map(|m| &m.processes).for_each(|p| paces.add(p));
+        self.run
+            .measurements
+            .iter()
+            .flat_map(|m| &m.processes)
+            .for_each(|p| paces.add(p));
         let (slow, all) = paces.slowed_of_all();
         fingerpost_host::doubt_the_pace(&mut self.run.host, slow, all);
         let kept = self.writer.finish(&self.run).map_err(|e| e.to_string());
-        Ended { run: self.run, kept }
+        Ended {
+            run: self.run,
+            kept,
+        }
     }
 
     fn save(&mut self) {
@@ -101,10 +128,14 @@ impl Ended {
     /// it is.
     pub fn tell(&self, to: Progressing, what: &str, next: &str) -> bool {
         match &self.kept {
-            Ok(_) if to == Progressing::Json => progress::tell(&Event::Kept { id: self.run.id.clone() }),
-            Ok(path) if to == Progressing::Person => {
-                say(&format!("kept as {} in {}{next}", self.run.id, path.display()))
-            }
+            Ok(_) if to == Progressing::Json => progress::tell(&Event::Kept {
+                id: self.run.id.clone(),
+            }),
+            Ok(path) if to == Progressing::Person => say(&format!(
+                "kept as {} in {}{next}",
+                self.run.id,
+                path.display()
+            )),
             Ok(_) => {}
             Err(sentence) => say(&format!("{what} is not kept: {sentence}")),
         }
@@ -123,7 +154,10 @@ pub struct RowListener<'r, 'a> {
 impl Listener for RowListener<'_, '_> {
     fn starting(&mut self, job: usize, round: usize, done: f64) {
         let row = &self.rows[job];
-        self.recorder.doing(&format!("round {}: {} {}", round + 1, row.probe.name, row.params), done);
+        self.recorder.doing(
+            &format!("round {}: {} {}", round + 1, row.probe.name, row.params),
+            done,
+        );
     }
 
     fn finished(&mut self, job: usize, state: &JobState) {
@@ -174,15 +208,21 @@ impl Sink for Recorder<'_> {
     }
 
     fn wait_for_turn(&mut self) {
-        self.turns.iter_mut().for_each(|turns| turns.wait(self.stop));
+        self.turns
+            .iter_mut()
+            .for_each(|turns| turns.wait(self.stop));
     }
 
     fn turn_over(&mut self) {
-        self.turns.iter_mut().for_each(|turns| turns.over(self.stop));
+        self.turns
+            .iter_mut()
+            .for_each(|turns| turns.over(self.stop));
     }
 
     fn waited(&self) -> Duration {
-        self.turns.as_ref().map_or(Duration::ZERO, |turns| turns.waited)
+        self.turns
+            .as_ref()
+            .map_or(Duration::ZERO, |turns| turns.waited)
     }
 
     fn interrupted(&self) -> bool {
@@ -194,7 +234,11 @@ impl Sink for Recorder<'_> {
 pub fn measurement(row: &Row, state: &JobState) -> Measurement {
     let (outcome, reason) = outcome(row, state);
     let probe = row.probe;
-    let all: Vec<f64> = state.processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
+    let all: Vec<f64> = state
+        .processes
+        .iter()
+        .flat_map(|p| p.samples.iter().copied())
+        .collect();
     Measurement {
         reason,
         estimate: state.estimate,
@@ -232,11 +276,20 @@ fn outcome(row: &Row, state: &JobState) -> (Outcome, Option<String>) {
 /// values are made of disturbed ones. (One that blocks is switched by its nature, and where all processes count, a few
 /// undisturbed ones are enough.)
 fn mostly_disturbed(row: &Row, state: &JobState) -> bool {
-    let computes = matches!(row.probe.nature_of(&row.params), Nature::Computes | Nature::Streams)
-        && row.probe.center(&row.params).across_slowed.is_some();
+    let computes = matches!(
+        row.probe.nature_of(&row.params),
+        Nature::Computes | Nature::Streams
+    ) && row.probe.center(&row.params).across_slowed.is_some();
     // A slice with few long batches meets an interruption in most of them on the quietest machine.
-    let judged = || state.processes.iter().filter(|p| !p.excluded && p.samples.len() >= 50);
-    let hit = judged().filter(|p| p.samples.len() - p.disturbed.len() < estimate::MIN_UNDISTURBED).count();
+    let judged = || {
+        state
+            .processes
+            .iter()
+            .filter(|p| !p.excluded && p.samples.len() >= 50)
+    };
+    let hit = judged()
+        .filter(|p| p.samples.len() - p.disturbed.len() < estimate::MIN_UNDISTURBED)
+        .count();
     computes && hit * 2 > judged().count()
 }
 
@@ -247,7 +300,10 @@ mod tests {
     use fingerpost_record::{Better, Process, Unit};
 
     fn row() -> Row {
-        Row::new(fingerpost_probes::find("syscall.null").unwrap(), Params::new())
+        Row::new(
+            fingerpost_probes::find("syscall.null").unwrap(),
+            Params::new(),
+        )
     }
 
     fn state(processes: usize, disturbed: usize) -> JobState {
@@ -269,18 +325,48 @@ mod tests {
     fn each_way_to_end_has_its_outcome_and_reason() {
         assert_eq!(measurement(&row(), &state(8, 0)).outcome, Outcome::Measured);
         let few = measurement(&row(), &state(2, 0));
-        assert_eq!((few.outcome, few.reason.unwrap().contains("only 2")), (Outcome::Untrusted, true));
-        assert_eq!(measurement(&row(), &state(8, 60)).outcome, Outcome::Measured, "forty are left");
-        assert_eq!(measurement(&row(), &state(8, 97)).outcome, Outcome::Untrusted);
-        let read =
-            |size: i64| Row::new(fingerpost_probes::find("memory.read").unwrap(), Params::new().with("size", size));
-        assert_eq!(measurement(&read(16 << 10), &state(8, 97)).outcome, Outcome::Untrusted);
-        assert_eq!(measurement(&read(64 << 20), &state(8, 97)).outcome, Outcome::Measured, "all processes count");
-        let failed = JobState { failures: vec!["crashed".into()], ..JobState::default() };
+        assert_eq!(
+            (few.outcome, few.reason.unwrap().contains("only 2")),
+            (Outcome::Untrusted, true)
+        );
+        assert_eq!(
+            measurement(&row(), &state(8, 60)).outcome,
+            Outcome::Measured,
+            "forty are left"
+        );
+        assert_eq!(
+            measurement(&row(), &state(8, 97)).outcome,
+            Outcome::Untrusted
+        );
+        let read = |size: i64| {
+            Row::new(
+                fingerpost_probes::find("memory.read").unwrap(),
+                Params::new().with("size", size),
+            )
+        };
+        assert_eq!(
+            measurement(&read(16 << 10), &state(8, 97)).outcome,
+            Outcome::Untrusted
+        );
+        assert_eq!(
+            measurement(&read(64 << 20), &state(8, 97)).outcome,
+            Outcome::Measured,
+            "all processes count"
+        );
+        let failed = JobState {
+            failures: vec!["crashed".into()],
+            ..JobState::default()
+        };
         assert_eq!(measurement(&row(), &failed).outcome, Outcome::Failed);
-        let half = JobState { failures: vec!["crashed".into()], ..state(8, 0) };
+        let half = JobState {
+            failures: vec!["crashed".into()],
+            ..state(8, 0)
+        };
         assert_eq!(measurement(&row(), &half).outcome, Outcome::Untrusted);
-        let skipped = JobState { skipped: Some("needs two CPUs".into()), ..JobState::default() };
+        let skipped = JobState {
+            skipped: Some("needs two CPUs".into()),
+            ..JobState::default()
+        };
         assert_eq!(measurement(&row(), &skipped).outcome, Outcome::Skipped);
         assert!(measurement(&row(), &JobState::default()).reason.is_some());
     }
@@ -288,24 +374,56 @@ mod tests {
     #[test]
     fn a_lab_that_gave_nothing_has_a_row_of_each_kind_in_its_unit() {
         let dir = tempfile::tempdir().unwrap();
-        let (stop, progress) =
-            (AtomicBool::new(false), Progress::start("a test", Duration::ZERO, Progressing::unless(true)));
-        let mut recorder =
-            Recorder::new(Run::default(), Writer::at(dir.path().join("run.json")), progress, &stop, None);
+        let (stop, progress) = (
+            AtomicBool::new(false),
+            Progress::start("a test", Duration::ZERO, Progressing::unless(true)),
+        );
+        let mut recorder = Recorder::new(
+            Run::default(),
+            Writer::at(dir.path().join("run.json")),
+            progress,
+            &stop,
+            None,
+        );
         let lab = &fingerpost_labs::site::LAB;
-        let (space, _) = lab.rows.iter().find(|(of, _)| of.probe == "site.space").unwrap();
-        recorder.put(space.without_figure(Params::new(), Outcome::Failed, "the disk is full".into()));
+        let (space, _) = lab
+            .rows
+            .iter()
+            .find(|(of, _)| of.probe == "site.space")
+            .unwrap();
+        recorder.put(space.without_figure(
+            Params::new(),
+            Outcome::Failed,
+            "the disk is full".into(),
+        ));
         recorder.lab_without_figure(lab, Outcome::Skipped, "no room");
         let rows = &recorder.run.measurements;
-        assert_eq!(rows.len(), lab.rows.len(), "what it had given stays the only row of its kind");
+        assert_eq!(
+            rows.len(),
+            lab.rows.len(),
+            "what it had given stays the only row of its kind"
+        );
         let unit = |name: &str| {
-            rows.iter().find(|row| row.probe == name).map(|row| (row.unit, row.better, row.outcome)).unwrap()
+            rows.iter()
+                .find(|row| row.probe == name)
+                .map(|row| (row.unit, row.better, row.outcome))
+                .unwrap()
         };
-        assert_eq!(unit("site.space"), (Unit::Bytes, Better::Lower, Outcome::Failed));
-        assert_eq!(unit("site.readers"), (Unit::PerSecond, Better::Higher, Outcome::Skipped));
-        assert_eq!(unit("site.import"), (Unit::Nanoseconds, Better::Lower, Outcome::Skipped));
+        assert_eq!(
+            unit("site.space"),
+            (Unit::Bytes, Better::Lower, Outcome::Failed)
+        );
+        assert_eq!(
+            unit("site.readers"),
+            (Unit::PerSecond, Better::Higher, Outcome::Skipped)
+        );
+        assert_eq!(
+            unit("site.import"),
+            (Unit::Nanoseconds, Better::Lower, Outcome::Skipped)
+        );
         assert!(
-            rows.iter().all(|row| row.reason.is_some() && row.version == 2),
+            rows.iter()
+                .all(|row| row.reason.is_some() && row.version == 2),
             "a site's rows are of the second version"
         );
     }

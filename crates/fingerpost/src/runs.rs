@@ -28,7 +28,10 @@ pub fn load(wanted: &OsStr) -> anyhow::Result<Run> {
 /// A reference system, from the data that the binary carries, or standard input.
 fn other(word: &str) -> anyhow::Result<Run> {
     let Some(name) = word.strip_prefix("ref:") else {
-        return Ok(load::from_reader(std::io::stdin().lock(), "standard input")?);
+        return Ok(load::from_reader(
+            std::io::stdin().lock(),
+            "standard input",
+        )?);
     };
     references::load(name).map_or_else(|| usage(references::unknown(name)), Ok)
 }
@@ -40,7 +43,9 @@ fn other(word: &str) -> anyhow::Result<Run> {
 pub fn file(wanted: &OsStr) -> anyhow::Result<PathBuf> {
     match source(wanted)? {
         From::File(path) => Ok(path),
-        From::Other(word) => usage(format!("“{word}” is no file that could be written; name one with -o FILE")),
+        From::Other(word) => usage(format!(
+            "“{word}” is no file that could be written; name one with -o FILE"
+        )),
     }
 }
 
@@ -48,15 +53,20 @@ pub fn file(wanted: &OsStr) -> anyhow::Result<PathBuf> {
 /// be read again.
 pub fn plain(run: &OsStr) -> Option<&str> {
     let safe = |c: char| c.is_ascii_alphanumeric() || "._~:/@+-".contains(c);
-    run.to_str().filter(|run| *run != "-" && !run.is_empty() && run.chars().all(safe))
+    run.to_str()
+        .filter(|run| *run != "-" && !run.is_empty() && run.chars().all(safe))
 }
 
 /// The file of the archive that a word names. A reference system's name without `ref:` is told as such.
 fn kept(wanted: &str) -> anyhow::Result<PathBuf> {
     let found = Archive::open(None)?.resolve(wanted);
     match found {
-        Err(ArchiveError::NotFound { dir, .. }) if references::names().iter().any(|name| name == wanted) => {
-            usage(format!("there is no run “{wanted}” in {dir}; the reference system of that name is “ref:{wanted}”"))
+        Err(ArchiveError::NotFound { dir, .. })
+            if references::names().iter().any(|name| name == wanted) =>
+        {
+            usage(format!(
+                "there is no run “{wanted}” in {dir}; the reference system of that name is “ref:{wanted}”"
+            ))
         }
         other => Ok(other?),
     }
@@ -76,8 +86,17 @@ enum From {
 /// The two sides of a comparison, each as [`side`] reads it.
 pub fn sides(base: &OsStr, new: &OsStr) -> anyhow::Result<(Side, Side)> {
     let piped = |word: &&str| select::parse(word).is_ok_and(|(run, _)| run == "-");
-    if [base, new].into_iter().filter_map(OsStr::to_str).flat_map(select::list).filter(piped).count() > 1 {
-        return usage("standard input (“-”) can be one run only; write the other to a file and name its path");
+    if [base, new]
+        .into_iter()
+        .filter_map(OsStr::to_str)
+        .flat_map(select::list)
+        .filter(piped)
+        .count()
+        > 1
+    {
+        return usage(
+            "standard input (“-”) can be one run only; write the other to a file and name its path",
+        );
     }
     let (mut base, mut new) = (side(base)?, side(new)?);
     Side::share_a_run(&mut base, &mut new);
@@ -96,10 +115,15 @@ pub fn side(words: &OsStr) -> anyhow::Result<Side> {
     };
     for word in select::list(words) {
         let (run, part) = select::parse(word).or_else(usage)?;
-        wanted.extend(sources(run)?.into_iter().map(|from| Wanted { from, part: part.clone() }));
+        wanted.extend(sources(run)?.into_iter().map(|from| Wanted {
+            from,
+            part: part.clone(),
+        }));
     }
     if wanted.is_empty() {
-        return usage(format!("“{words}” names no run: write a path, the start of an id, latest, or ref:NAME"));
+        return usage(format!(
+            "“{words}” names no run: write a path, the start of an id, latest, or ref:NAME"
+        ));
     }
     let mut side = Side::default();
     for batch in wanted.chunks(BATCH) {
@@ -129,8 +153,9 @@ fn sources(word: &str) -> anyhow::Result<Vec<From>> {
 
 /// The run files of a directory in the order of their names, which for ids is that of time.
 fn run_files(dir: &Path) -> anyhow::Result<Vec<From>> {
-    let mut files =
-        std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    let mut files = std::fs::read_dir(dir)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<std::io::Result<Vec<PathBuf>>>()?;
     files.retain(|path| path.extension().is_some_and(|e| e == "json"));
     files.sort();
     if files.is_empty() {

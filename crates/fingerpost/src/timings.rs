@@ -25,26 +25,44 @@ const ROUNDS: usize = 16;
 
 /// The ways to get memory whose four timings can be taken here, the articles' successor first.
 pub fn apis() -> Vec<String> {
-    let variants = fingerpost_probes::find("zerofill.touch").map(|probe| (probe.variants)()).unwrap_or_default();
+    let variants = fingerpost_probes::find("zerofill.touch")
+        .map(|probe| (probe.variants)())
+        .unwrap_or_default();
     let mut known = BTreeSet::from([MAIN_API]);
-    let others = variants.iter().filter_map(|p| p.text("api")).filter(|api| known.insert(*api) && four(api).is_some());
-    std::iter::once(MAIN_API).chain(others).map(str::to_owned).collect()
+    let others = variants
+        .iter()
+        .filter_map(|p| p.text("api"))
+        .filter(|api| known.insert(*api) && four(api).is_some());
+    std::iter::once(MAIN_API)
+        .chain(others)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The rows in the order of the fields, where all four can be taken.
 fn four(api: &str) -> Option<Vec<Row>> {
     // Some ways are for much memory only: malloc takes little from elsewhere than much.
     let known = |probe: &fingerpost_probes::Probe, pages: i64| {
-        (probe.variants)().iter().any(|p| p.text("api") == Some(api) && p.int("pages") == Some(pages))
+        (probe.variants)()
+            .iter()
+            .any(|p| p.text("api") == Some(api) && p.int("pages") == Some(pages))
     };
     let row = |(name, pages): (&str, i64)| {
         let probe = fingerpost_probes::find(name).filter(|p| known(p, pages))?;
-        Some(Row::new(probe, Params::new().with("api", api).with("pages", pages)))
+        Some(Row::new(
+            probe,
+            Params::new().with("api", api).with("pages", pages),
+        ))
     };
-    [("zerofill.alloc", 1), ("zerofill.touch", 1), ("zerofill.alloc", 2), ("zerofill.touch", 2)]
-        .into_iter()
-        .map(row)
-        .collect()
+    [
+        ("zerofill.alloc", 1),
+        ("zerofill.touch", 1),
+        ("zerofill.alloc", 2),
+        ("zerofill.touch", 2),
+    ]
+    .into_iter()
+    .map(row)
+    .collect()
 }
 
 fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
@@ -60,13 +78,18 @@ fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
 
 /// Takes the timings, in nanoseconds, or tells why there are none: for [`ROUNDS`] rounds, or with `repeat` until a
 /// signal, and then shows each round's state on standard error.
-pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Result<Timings, String>> {
+pub fn take(
+    api: &str,
+    repeat: bool,
+    progress: Progressing,
+) -> anyhow::Result<Result<Timings, String>> {
     let rows = rows(api)?;
     let stop = conduct::stopped_by_signals()?;
     let scratch = Scratch::create()?;
     let dir = scratch.subdir("work")?;
     let cpus = cpus::choose(None)?;
-    let mut executor = ProcessExecutor::new(&rows, &cpus, |_| Duration::from_millis(40), &dir, &stop);
+    let mut executor =
+        ProcessExecutor::new(&rows, &cpus, |_| Duration::from_millis(40), &dir, &stop);
     let mut show = Show::new(repeat, progress);
     let mut values = vec![Vec::new(); rows.len()];
     let mut figures = Vec::new();
@@ -74,13 +97,23 @@ pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Re
     let mut course = Interleaved::shuffled(rows.len(), fastrand::u64(..), Extent::rounds(rounds));
     while let Some(turn) = course.next(executor.interrupted()) {
         match executor.slice(turn.step) {
-            Slice::Samples(samples) => values[turn.step]
-                .extend(samples.into_process(estimate::Center::good_tenth(fingerpost_record::Better::Lower)).value),
-            Slice::Skipped(_) | Slice::Failed(_) | Slice::Hung(_) if executor.interrupted() => break,
+            Slice::Samples(samples) => values[turn.step].extend(
+                samples
+                    .into_process(estimate::Center::good_tenth(
+                        fingerpost_record::Better::Lower,
+                    ))
+                    .value,
+            ),
+            Slice::Skipped(_) | Slice::Failed(_) | Slice::Hung(_) if executor.interrupted() => {
+                break;
+            }
             Slice::Skipped(why) | Slice::Failed(why) | Slice::Hung(why) => return Ok(Err(why)),
         }
         if turn.last {
-            figures = values.iter().filter_map(|v| estimate::across_processes(v)).collect();
+            figures = values
+                .iter()
+                .filter_map(|v| estimate::across_processes(v))
+                .collect();
             show.round(turn.round + 1, &figures);
         }
     }
@@ -90,7 +123,12 @@ pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Re
 
 fn four_of(figures: &[Estimate]) -> Option<Timings> {
     let [a, b, c, d] = figures else { return None };
-    Some(Timings { alloc_1: a.value, touch_1: b.value, alloc_2: c.value, touch_2: d.value })
+    Some(Timings {
+        alloc_1: a.value,
+        touch_1: b.value,
+        alloc_2: c.value,
+        touch_2: d.value,
+    })
 }
 
 /// Shows the figures settle: one line refreshed on a terminal, one line per round elsewhere, on standard error.
@@ -107,12 +145,19 @@ impl Show {
         if repeat && !json {
             say("each with its interval's half width, once it is known; Ctrl-C ends");
         }
-        Show { on: repeat, json, terminal }
+        Show {
+            on: repeat,
+            json,
+            terminal,
+        }
     }
 
     fn round(&mut self, round: usize, figures: &[Estimate]) {
         if self.json {
-            progress::tell(&Event::Timings { round, figures: figures.to_vec() });
+            progress::tell(&Event::Timings {
+                round,
+                figures: figures.to_vec(),
+            });
         }
         if !self.on || self.json {
             return;
@@ -120,7 +165,11 @@ impl Show {
         let line = line(round, figures);
         // What cannot be shown is no reason to stop measuring.
         let mut err = std::io::stderr().lock();
-        let _ = if self.terminal { write!(err, "\r\x1b[K{line}") } else { writeln!(err, "{line}") };
+        let _ = if self.terminal {
+            write!(err, "\r\x1b[K{line}")
+        } else {
+            writeln!(err, "{line}")
+        };
         let _ = err.flush();
     }
 
@@ -138,10 +187,18 @@ fn line(round: usize, figures: &[Estimate]) -> String {
         w if w <= 1.0 => format!("±{:.1} %", w * 100.0),
         _ => "±?".to_owned(),
     };
-    let field = |(name, e): (&&str, &Estimate)| format!("{name} {} ns {}", significant(e.value), half_width(e));
-    let fields: Vec<String> = ["1p", "1p touched", "2p", "2p touched"].iter().zip(figures).map(field).collect();
+    let field = |(name, e): (&&str, &Estimate)| {
+        format!("{name} {} ns {}", significant(e.value), half_width(e))
+    };
+    let fields: Vec<String> = ["1p", "1p touched", "2p", "2p touched"]
+        .iter()
+        .zip(figures)
+        .map(field)
+        .collect();
     let zero = four_of(figures).and_then(|timings| solve::solve(&timings).ok());
-    let zero = zero.map_or("–".to_owned(), |costs| format!("{} ns", significant(costs.zerofill)));
+    let zero = zero.map_or("–".to_owned(), |costs| {
+        format!("{} ns", significant(costs.zerofill))
+    });
     format!("round {round}: {}, zero-fill {zero}", fields.join(", "))
 }
 
@@ -151,15 +208,29 @@ mod tests {
 
     #[test]
     fn a_line_holds_the_four_fields_and_what_follows() {
-        let e = |value: f64| Estimate { value, low: value * 0.99, high: value * 1.01, confidence: 0.95 };
+        let e = |value: f64| Estimate {
+            value,
+            low: value * 0.99,
+            high: value * 1.01,
+            confidence: 0.95,
+        };
         let text = line(3, &[e(11.2), e(24.0), e(11.5), e(33.6)]);
         assert_eq!(
             text,
             "round 3: 1p 11.20 ns ±1.0 %, 1p touched 24.00 ns ±1.0 %, 2p 11.50 ns ±1.0 %, 2p touched 33.60 ns ±1.0 %, \
              zero-fill 6.188 ns"
         );
-        let wide = Estimate { value: 100.0, low: -28_000.0, high: 28_000.0, confidence: 0.95 };
-        assert!(line(1, &[wide]).starts_with("round 1: 1p 100.0 ns ±?"), "{}", line(1, &[wide]));
+        let wide = Estimate {
+            value: 100.0,
+            low: -28_000.0,
+            high: 28_000.0,
+            confidence: 0.95,
+        };
+        assert!(
+            line(1, &[wide]).starts_with("round 1: 1p 100.0 ns ±?"),
+            "{}",
+            line(1, &[wide])
+        );
         assert!(line(1, &[]).contains("zero-fill –"));
     }
 
@@ -168,6 +239,10 @@ mod tests {
         assert_eq!(rows("mmap").unwrap().len(), 4);
         assert!(rows("nosuch").err().unwrap().to_string().contains("nosuch"));
         // It takes 256 pages at least, so its four timings cannot be.
-        assert!(rows("malloc_large").is_err() && !apis().iter().any(|api| api == "malloc_large") && apis().len() > 2);
+        assert!(
+            rows("malloc_large").is_err()
+                && !apis().iter().any(|api| api == "malloc_large")
+                && apis().len() > 2
+        );
     }
 }

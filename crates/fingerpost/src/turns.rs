@@ -47,7 +47,10 @@ impl Taker {
 
     fn of(socket: UnixStream) -> Option<Taker> {
         socket.set_read_timeout(Some(LOOK)).ok()?;
-        Some(Taker { socket: Some(socket), waited: Duration::ZERO })
+        Some(Taker {
+            socket: Some(socket),
+            waited: Duration::ZERO,
+        })
     }
 
     /// Returns when it is this run's turn, or `stop` is set, which `ab` can do too.
@@ -62,7 +65,9 @@ impl Taker {
 
     fn ask(&mut self, what: u8, stop: &AtomicBool) {
         let begun = Instant::now();
-        let Some(mut socket) = self.socket.as_ref() else { return };
+        let Some(mut socket) = self.socket.as_ref() else {
+            return;
+        };
         let mut answer = [0];
         let mut answered = socket.write_all(&[what]).is_ok();
         while answered && !stop.load(Ordering::Relaxed) {
@@ -72,7 +77,11 @@ impl Taker {
                     break;
                 }
                 Ok(_) => answered = false,
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                    ) => {}
                 Err(_) => answered = false,
             }
         }
@@ -159,7 +168,9 @@ pub fn give(
             if stop() {
                 // Each reads it when it next asks.
                 sides.iter().for_each(|socket| answer(socket, STOP));
-                sides.iter().for_each(|socket| drop(socket.shutdown(std::net::Shutdown::Write)));
+                sides
+                    .iter()
+                    .for_each(|socket| drop(socket.shutdown(std::net::Shutdown::Write)));
                 return;
             }
             match received.recv_timeout(LOOK) {
@@ -177,7 +188,11 @@ pub fn give(
                     answer(&sides[side], GO);
                 }
                 Next::Release => {
-                    for (state, socket) in states.iter_mut().zip(sides).filter(|(state, _)| **state == State::Over) {
+                    for (state, socket) in states
+                        .iter_mut()
+                        .zip(sides)
+                        .filter(|(state, _)| **state == State::Over)
+                    {
                         *state = State::Away;
                         answer(socket, GO);
                     }
@@ -219,7 +234,12 @@ mod tests {
                     assert!(!stop.load(Ordering::Relaxed));
                 });
             }
-            give(&[a, b], &mut fastrand::Rng::with_seed(3), || false, |_, side| told.push(side));
+            give(
+                &[a, b],
+                &mut fastrand::Rng::with_seed(3),
+                || false,
+                |_, side| told.push(side),
+            );
         });
         (done.into_inner().unwrap(), told)
     }
@@ -228,7 +248,11 @@ mod tests {
     fn stretches_of_a_pair_follow_each_other_in_an_order_that_changes() {
         let (done, told) = course([40, 40]);
         for (n, pair) in done.chunks(2).enumerate() {
-            assert_eq!((pair[0].1, pair[1].1, pair[0].0 + pair[1].0), (n, n, 1), "{done:?}");
+            assert_eq!(
+                (pair[0].1, pair[1].1, pair[0].0 + pair[1].0),
+                (n, n, 1),
+                "{done:?}"
+            );
         }
         let first: Vec<usize> = done.iter().step_by(2).map(|d| d.0).collect();
         assert!(first.contains(&0) && first.contains(&1));
@@ -275,7 +299,10 @@ mod tests {
         assert_eq!(told([HasTurn, Waiting]), Next::Nothing);
         assert_eq!(told([Waiting, Waiting]), Next::Turn(1));
         assert_eq!(told([Waiting, Over]), Next::Turn(0));
-        assert_eq!((told([Over, Over]), told([Gone, Over])), (Next::Release, Next::Release));
+        assert_eq!(
+            (told([Over, Over]), told([Gone, Over])),
+            (Next::Release, Next::Release)
+        );
         assert_eq!(told([Waiting, Gone]), Next::Turn(0));
     }
 }

@@ -63,8 +63,15 @@ impl Server {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let port = lines.by_ref().map_while(Result::ok).find_map(|l| l.rsplit_once("port ")?.1.trim().parse().ok());
-        Server { child, port: port.expect("the server tells its port"), _says: lines }
+        let port = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|l| l.rsplit_once("port ")?.1.trim().parse().ok());
+        Server {
+            child,
+            port: port.expect("the server tells its port"),
+            _says: lines,
+        }
     }
 
     /// Asks once in so long, on a schedule: what came late is caught up with. Tells also by how much it was late at
@@ -91,7 +98,10 @@ impl Server {
             });
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(meanwhile));
             over.store(true, Ordering::Relaxed);
-            (result.unwrap_or_else(|e| std::panic::resume_unwind(e)), client.join().unwrap())
+            (
+                result.unwrap_or_else(|e| std::panic::resume_unwind(e)),
+                client.join().unwrap(),
+            )
         })
     }
 }
@@ -104,7 +114,12 @@ impl Drop for Server {
 }
 
 fn explain(home: &Home, words: &[&str]) -> Said {
-    Said::of(&home.command(&[&["explain"], words].concat()).output().unwrap())
+    Said::of(
+        &home
+            .command(&[&["explain"], words].concat())
+            .output()
+            .unwrap(),
+    )
 }
 
 fn record(home: &Home, path: &str) -> Value {
@@ -116,50 +131,112 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
     let (home, server) = (Home::with(&[]), Server::start());
     let mut off = Vec::new();
     for _ in 0..TRIES {
-        let (said, late) = server
-            .load(|| explain(&home, &["--port", &server.port.to_string(), "--seconds", "3", "-o", "./service.json"]));
+        let (said, late) = server.load(|| {
+            explain(
+                &home,
+                &[
+                    "--port",
+                    &server.port.to_string(),
+                    "--seconds",
+                    "3",
+                    "-o",
+                    "./service.json",
+                ],
+            )
+        });
         assert_eq!(said.status, 0, "{}", said.err);
         assert!(
-            said.out.contains("look closer") && said.out.contains("cleared") && !said.out.contains("transaction"),
+            said.out.contains("look closer")
+                && said.out.contains("cleared")
+                && !said.out.contains("transaction"),
             "{}",
             said.out
         );
         let run = record(&home, "service.json");
         assert_eq!(run["observations"][0]["workload"], "service");
         assert_eq!(run["observations"][0]["params"]["port"], server.port);
-        assert_eq!(run["host"]["compilers"], serde_json::json!([]), "none is started beside a service");
-        let Some(paths) = run["paths"].as_array().filter(|p| !p.is_empty()).map(|p| &p[0]) else {
+        assert_eq!(
+            run["host"]["compilers"],
+            serde_json::json!([]),
+            "none is started beside a service"
+        );
+        let Some(paths) = run["paths"]
+            .as_array()
+            .filter(|p| !p.is_empty())
+            .map(|p| &p[0])
+        else {
             assert!(
-                said.out.contains("could not be followed") && said.out.contains("what the threads did"),
+                said.out.contains("could not be followed")
+                    && said.out.contains("what the threads did"),
                 "{}",
                 said.out
             );
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{}", said.out);
             return eprintln!("skipped: the kernel's events may not be taken here");
         };
-        let shares: f64 = paths["leaves"].as_array().unwrap().iter().map(|l| l["all"]["share"].as_f64().unwrap()).sum();
+        let shares: f64 = paths["leaves"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|l| l["all"]["share"].as_f64().unwrap())
+            .sum();
         assert!((shares - 1.0).abs() < 1e-6, "{shares}");
-        assert!(paths["latency"]["p50"].as_f64().unwrap() >= 500e-6, "{}", paths["latency"]);
-        let threads = run["observations"].as_array().unwrap().iter().find(|o| o["observer"] == "threads").unwrap();
-        let windows = threads["series"].as_array().unwrap().iter().find(|s| s["name"] == "trace.window").unwrap();
+        assert!(
+            paths["latency"]["p50"].as_f64().unwrap() >= 500e-6,
+            "{}",
+            paths["latency"]
+        );
+        let threads = run["observations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|o| o["observer"] == "threads")
+            .unwrap();
+        let windows = threads["series"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|s| s["name"] == "trace.window")
+            .unwrap();
         let windows: Vec<(f64, f64)> = serde_json::from_value(windows["points"].clone()).unwrap();
         let ends = windows.iter().map(|(at, length)| at + length);
-        assert_eq!(Some(windows.len() as f64), threads["totals"]["trace.windows"].as_f64());
+        assert_eq!(
+            Some(windows.len() as f64),
+            threads["totals"]["trace.windows"].as_f64()
+        );
         assert!(
-            ends.clone().zip(&windows[1..]).all(|(ended, next)| ended <= next.0),
+            ends.clone()
+                .zip(&windows[1..])
+                .all(|(ended, next)| ended <= next.0),
             "one after the other: {windows:?}"
         );
         assert!(
-            (ends.zip(&windows).map(|(ended, w)| ended - w.0).sum::<f64>() - paths["seconds"].as_f64().unwrap()).abs()
+            (ends
+                .zip(&windows)
+                .map(|(ended, w)| ended - w.0)
+                .sum::<f64>()
+                - paths["seconds"].as_f64().unwrap())
+            .abs()
                 < 1e-3
         );
-        let rate = run["measurements"].as_array().unwrap().iter().find(|m| m["probe"] == "service.rate").unwrap();
-        let (followed, cut) = (paths["followed"].as_f64().unwrap(), paths["cut"].as_f64().unwrap());
+        let rate = run["measurements"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|m| m["probe"] == "service.rate")
+            .unwrap();
+        let (followed, cut) = (
+            paths["followed"].as_f64().unwrap(),
+            paths["cut"].as_f64().unwrap(),
+        );
         let now = ((followed + cut / 2.0) / paths["seconds"].as_f64().unwrap() / RATE - 1.0).abs();
         // Where the machine kept the client from its schedule, the windows are fewer, and the rate in them is not the
         // schedule's.
         if late < MOST_LATE {
-            assert!(rate["processes"].as_array().unwrap().len() >= 3 || followed < 100.0, "{rate:#}");
+            assert!(
+                rate["processes"].as_array().unwrap().len() >= 3 || followed < 100.0,
+                "{rate:#}"
+            );
             off.push(now);
         }
         if now <= WITHIN {
@@ -167,7 +244,10 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
         }
     }
     // One try on schedule among those that were not is a busy machine's.
-    assert!(off.len() < 2, "the requests that were counted differ from those that were made each time: {off:?}");
+    assert!(
+        off.len() < 2,
+        "the requests that were counted differ from those that were made each time: {off:?}"
+    );
     eprintln!("not judged: the machine is too busy for a load on schedule");
 }
 
@@ -202,31 +282,68 @@ fn with_a_connection_each(home: &Home, server: &Server) -> Option<Result<(), Str
             asked
         });
         let said = std::panic::catch_unwind(|| {
-            explain(home, &["--port", &server.port.to_string(), "--seconds", "2", "-q", "-o", "./closing.json"])
+            explain(
+                home,
+                &[
+                    "--port",
+                    &server.port.to_string(),
+                    "--seconds",
+                    "2",
+                    "-q",
+                    "-o",
+                    "./closing.json",
+                ],
+            )
         });
         over.store(true, Ordering::Relaxed);
-        (said.unwrap_or_else(|e| std::panic::resume_unwind(e)), client.join().unwrap())
+        (
+            said.unwrap_or_else(|e| std::panic::resume_unwind(e)),
+            client.join().unwrap(),
+        )
     });
     assert_eq!(said.status, 0, "{}", said.err);
     let run = record(home, "closing.json");
-    let total = |name: &str| run["observations"].as_array().unwrap().iter().find_map(|o| o["totals"][name].as_f64());
+    let total = |name: &str| {
+        run["observations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find_map(|o| o["totals"][name].as_f64())
+    };
     let Some(bytes) = total("sockets.received.bytes") else {
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{}", said.out);
         return None;
     };
     let (requests, seconds) = (bytes / 9.0, total("sockets.received.seconds").unwrap());
-    assert!(requests.fract() == 0.0 && requests > 0.0 && requests <= asked as f64, "{bytes} bytes, {asked} requests");
+    assert!(
+        requests.fract() == 0.0 && requests > 0.0 && requests <= asked as f64,
+        "{bytes} bytes, {asked} requests"
+    );
     let rate = run["paths"][0]["whole_rate"].as_f64().unwrap();
     let alike = (rate * seconds / requests - 1.0).abs() < 0.02;
-    let counts = || format!("{rate} a second for {seconds} s, {requests} requests: {}", run["paths"][0]["followed"]);
+    let counts = || {
+        format!(
+            "{rate} a second for {seconds} s, {requests} requests: {}",
+            run["paths"][0]["followed"]
+        )
+    };
     Some(alike.then_some(()).ok_or_else(counts))
 }
 
 #[test]
 fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record() {
     let (home, server) = (Home::with(&[]), Server::start());
-    let words =
-        ["--port", &server.port.to_string(), "--seconds", "5", "--live", "--progress", "json", "-o", "./live.json"];
+    let words = [
+        "--port",
+        &server.port.to_string(),
+        "--seconds",
+        "5",
+        "--live",
+        "--progress",
+        "json",
+        "-o",
+        "./live.json",
+    ];
     let said = server.load(|| explain(&home, &words)).0;
     assert_eq!(said.status, 0, "{}", said.err);
     let run = record(&home, "live.json");
@@ -234,50 +351,128 @@ fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{}", said.out);
         return eprintln!("skipped: the kernel's events may not be taken here");
     };
-    let events: Vec<Value> = said.err.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
+    let events: Vec<Value> = said
+        .err
+        .lines()
+        .filter_map(|l| serde_json::from_str(l).ok())
+        .collect();
     let live: Vec<&Value> = events.iter().filter(|e| e["event"] == "live").collect();
     assert!(!live.is_empty(), "{}", said.err);
     for told in live {
         let parts = told["parts"].as_array().unwrap();
-        assert!(!parts.is_empty() && parts.iter().all(|p| (0.0..=1.0).contains(&p["all"].as_f64().unwrap())), "{told}");
-        assert!(told["sentence"].as_str().unwrap().starts_with("Requests spend "), "{told}");
+        assert!(
+            !parts.is_empty()
+                && parts
+                    .iter()
+                    .all(|p| (0.0..=1.0).contains(&p["all"].as_f64().unwrap())),
+            "{told}"
+        );
+        assert!(
+            told["sentence"]
+                .as_str()
+                .unwrap()
+                .starts_with("Requests spend "),
+            "{told}"
+        );
     }
     // Each request computes for half a millisecond: some of the samples of that time are of threads that had one.
     let graphs = paths["graphs"].as_array().unwrap();
-    let on_cpu =
-        graphs.iter().find(|g| g["kind"] == "on_cpu" && g["of"] == "requests").unwrap_or_else(|| panic!("{graphs:#?}"));
-    let functions: Vec<&str> =
-        on_cpu["stacks"]["functions"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert!(functions.iter().any(|f| f.contains("explain_service::serve")), "{functions:?}");
-    let hardware = run["observations"].as_array().unwrap().iter().find(|o| o["observer"] == "hardware").unwrap();
+    let on_cpu = graphs
+        .iter()
+        .find(|g| g["kind"] == "on_cpu" && g["of"] == "requests")
+        .unwrap_or_else(|| panic!("{graphs:#?}"));
+    let functions: Vec<&str> = on_cpu["stacks"]["functions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(
+        functions
+            .iter()
+            .any(|f| f.contains("explain_service::serve")),
+        "{functions:?}"
+    );
+    let hardware = run["observations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|o| o["observer"] == "hardware")
+        .unwrap();
     let source = hardware["source"].as_str().unwrap();
     assert!(
         source.starts_with("hardware counters")
             || source.starts_with("none: ") && hardware["totals"] == serde_json::json!({}),
         "{hardware}"
     );
-    assert!(!run["command"].to_string().contains("--live"), "{}", run["command"]);
+    assert!(
+        !run["command"].to_string().contains("--live"),
+        "{}",
+        run["command"]
+    );
 }
 
 #[test]
 fn without_the_kernels_events_the_threads_are_told_and_nobody_is_guilty() {
     let (home, server) = (Home::with(&[]), Server::start());
     let pid = server.child.id().to_string();
-    let words = ["--pid", &pid, "--seconds", "0.5", "--sampling", "--format", "json", "--label", "shop", "-q"];
-    let found: Value = serde_json::from_str(&server.load(|| explain(&home, &words)).0.well()).unwrap();
+    let words = [
+        "--pid",
+        &pid,
+        "--seconds",
+        "0.5",
+        "--sampling",
+        "--format",
+        "json",
+        "--label",
+        "shop",
+        "-q",
+    ];
+    let found: Value =
+        serde_json::from_str(&server.load(|| explain(&home, &words)).0.well()).unwrap();
     let e = &found["explanations"][0];
-    assert_eq!((e["params"]["name"].as_str(), e["params"]["port"].as_u64()), (Some("shop"), Some(server.port.into())));
-    assert!(!e["threads"].as_array().unwrap().is_empty() && e.get("paths").is_none(), "{e:#}");
-    assert!(e["findings"].as_array().unwrap().iter().all(|f| f["status"] != "guilty"), "{e:#}");
+    assert_eq!(
+        (e["params"]["name"].as_str(), e["params"]["port"].as_u64()),
+        (Some("shop"), Some(server.port.into()))
+    );
+    assert!(
+        !e["threads"].as_array().unwrap().is_empty() && e.get("paths").is_none(),
+        "{e:#}"
+    );
+    assert!(
+        e["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|f| f["status"] != "guilty"),
+        "{e:#}"
+    );
     let text = home.says(&["explain", "latest"]).well();
-    assert!(text.contains("could not be followed") && text.starts_with("service name=shop"), "{text}");
+    assert!(
+        text.contains("could not be followed") && text.starts_with("service name=shop"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_program_without_requests_is_explained_over_its_time() {
     let home = Home::with(&[]);
-    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let said = explain(&home, &["--pid", &busy.id().to_string(), "--seconds", "1", "--format", "json", "-q"]);
+    let mut busy = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    let said = explain(
+        &home,
+        &[
+            "--pid",
+            &busy.id().to_string(),
+            "--seconds",
+            "1",
+            "--format",
+            "json",
+            "-q",
+        ],
+    );
     let _ = busy.kill();
     let _ = busy.wait();
     let found: Value = serde_json::from_str(&said.well()).unwrap();
@@ -291,7 +486,9 @@ fn a_program_without_requests_is_explained_over_its_time() {
         None => {
             let parts = e["budget"]["parts"].as_array().unwrap().iter();
             parts
-                .filter(|p| p["component"] == "server user code" || p["component"] == "waiting for a CPU")
+                .filter(|p| {
+                    p["component"] == "server user code" || p["component"] == "waiting for a CPU"
+                })
                 .map(|p| p["share"].as_f64().unwrap())
                 .sum()
         }
@@ -303,15 +500,33 @@ fn a_program_without_requests_is_explained_over_its_time() {
 fn an_interrupt_ends_it_early_and_what_was_seen_is_told() {
     let (home, server) = (Home::with(&[]), Server::start());
     let (said, _) = server.load(|| {
-        let words = ["explain", "--port", &server.port.to_string(), "--seconds", "600"];
-        let child = home.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let words = [
+            "explain",
+            "--port",
+            &server.port.to_string(),
+            "--seconds",
+            "600",
+        ];
+        let child = home
+            .command(&words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         // It is in the archive from the moment when it catches signals and attaches.
-        common::until("the record is begun", || std::fs::read_dir(home.runs()).unwrap().count() > 0);
+        common::until("the record is begun", || {
+            std::fs::read_dir(home.runs()).unwrap().count() > 0
+        });
         fingerpost_sys::child::signal(child.id() as i32, libc::SIGINT).unwrap();
         Said::of(&child.wait_with_output().unwrap())
     });
     assert_eq!(said.status, 0, "{}", said.err);
-    assert!(said.err.contains("ended early") && said.out.starts_with("service name="), "{} {}", said.err, said.out);
+    assert!(
+        said.err.contains("ended early") && said.out.starts_with("service name="),
+        "{} {}",
+        said.err,
+        said.out
+    );
 }
 
 /// A neighbour that computes, and is ended with the test.
@@ -320,7 +535,12 @@ struct Neighbour(Child);
 impl Neighbour {
     fn start() -> Neighbour {
         // Last in line for the CPUs: the other tests run beside it.
-        Neighbour(Command::new("nice").args(["-n", "19", "sh", "-c", "while :; do :; done"]).spawn().unwrap())
+        Neighbour(
+            Command::new("nice")
+                .args(["-n", "19", "sh", "-c", "while :; do :; done"])
+                .spawn()
+                .unwrap(),
+        )
     }
 
     /// The letter of its state in `/proc`.
@@ -344,7 +564,10 @@ impl Drop for Neighbour {
 /// Whether the kernel's events may be taken here; with `CI=true` they must be.
 fn can_follow() -> bool {
     let can = rustix::process::geteuid().is_root();
-    assert!(can || std::env::var("CI").as_deref() != Ok("true"), "this test needs root");
+    assert!(
+        can || std::env::var("CI").as_deref() != Ok("true"),
+        "this test needs root"
+    );
     can
 }
 
@@ -355,22 +578,58 @@ fn a_neighbour_that_the_user_names_is_held_for_moments_and_goes_on_and_the_run_k
     }
     let (home, server, neighbour) = (Home::with(&[]), Server::start(), Neighbour::start());
     let (port, held) = (server.port.to_string(), neighbour.0.id().to_string());
-    let words = ["--port", &port, "--seconds", "1", "--experiment", "--hold", &held, "-o", "./service.json"];
+    let words = [
+        "--port",
+        &port,
+        "--seconds",
+        "1",
+        "--experiment",
+        "--hold",
+        &held,
+        "-o",
+        "./service.json",
+    ];
     let (said, _) = server.load(|| explain(&home, &words));
     assert_eq!(said.status, 0, "{}", said.err);
     assert!(!neighbour.is_held());
     let run = record(&home, "service.json");
-    let experiments = run["experiments"].as_array().unwrap_or_else(|| panic!("{} {run:#}", said.err));
-    let hold = experiments.iter().find(|e| e["change"] == "hold").unwrap_or_else(|| panic!("{experiments:#?}"));
-    assert!(hold["what"].as_str().unwrap().contains(&format!("sh ({held}) held")), "{hold:#}");
-    assert!(hold["answer"] != "not done" && hold["by"] == "latency", "{hold:#}");
+    let experiments = run["experiments"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{} {run:#}", said.err));
+    let hold = experiments
+        .iter()
+        .find(|e| e["change"] == "hold")
+        .unwrap_or_else(|| panic!("{experiments:#?}"));
     assert!(
-        hold["pairs"].as_array().unwrap().iter().any(|pair| pair["changed"]["requests"].as_u64() > Some(0)),
+        hold["what"]
+            .as_str()
+            .unwrap()
+            .contains(&format!("sh ({held}) held")),
+        "{hold:#}"
+    );
+    assert!(
+        hold["answer"] != "not done" && hold["by"] == "latency",
+        "{hold:#}"
+    );
+    assert!(
+        hold["pairs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|pair| pair["changed"]["requests"].as_u64() > Some(0)),
         "{hold:#}"
     );
     // What was changed was said before, and is told with its answer.
-    assert!(said.err.contains("times for 100 ms") && said.err.contains("undone each time"), "{}", said.err);
-    assert!(said.out.contains("changed for short stretches") && said.out.contains("look closer"), "{}", said.out);
+    assert!(
+        said.err.contains("times for 100 ms") && said.err.contains("undone each time"),
+        "{}",
+        said.err
+    );
+    assert!(
+        said.out.contains("changed for short stretches") && said.out.contains("look closer"),
+        "{}",
+        said.out
+    );
     let again = home.says(&["explain", "./service.json"]).well();
     assert!(again.contains("changed for short stretches"), "{again}");
 }
@@ -382,11 +641,24 @@ fn a_neighbour_goes_on_when_the_command_is_killed_while_it_is_held() {
     }
     let (home, server, neighbour) = (Home::with(&[]), Server::start(), Neighbour::start());
     let (port, held) = (server.port.to_string(), neighbour.0.id().to_string());
-    let words = ["explain", "--port", &port, "--seconds", "0.5", "--experiment", "--hold", &held];
+    let words = [
+        "explain",
+        "--port",
+        &port,
+        "--seconds",
+        "0.5",
+        "--experiment",
+        "--hold",
+        &held,
+    ];
     server.load(|| {
         let started = || {
             let said = std::fs::File::create(home.path().join("said")).unwrap();
-            home.command(&words).stdout(Stdio::null()).stderr(said).spawn().unwrap()
+            home.command(&words)
+                .stdout(Stdio::null())
+                .stderr(said)
+                .spawn()
+                .unwrap()
         };
         let (mut child, mut ended) = (started(), 0);
         common::until("the neighbour is held", || {
@@ -419,19 +691,37 @@ fn who_must_go_on_is_not_held() {
         let sentence = explain(&home, &["--port", &port, "--experiment", "--hold", held]).refused();
         assert!(sentence.contains(says), "{held}: {sentence}");
     }
-    assert_eq!(explain(&home, &["--port", &port, "--hold", "1"]).status, 2, "--hold is for --experiment");
+    assert_eq!(
+        explain(&home, &["--port", &port, "--hold", "1"]).status,
+        2,
+        "--hold is for --experiment"
+    );
 }
 
 #[test]
 fn what_is_not_there_is_said_in_one_sentence() {
     let home = Home::with(&[]);
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+        .to_string();
     for (words, says) in [
         (&["--pid", "2147483647"][..], "no process 2147483647"),
         (&["--port", &free], "nobody listens"),
-        (&["--unit", "no-such-unit"], "no unit “no-such-unit.service”"),
-        (&["--cgroup", "/no/such/group"], "no process here is in a control group /no/such/group"),
-        (&["--container", "no-such-container"], "no container “no-such-container”"),
+        (
+            &["--unit", "no-such-unit"],
+            "no unit “no-such-unit.service”",
+        ),
+        (
+            &["--cgroup", "/no/such/group"],
+            "no process here is in a control group /no/such/group",
+        ),
+        (
+            &["--container", "no-such-container"],
+            "no container “no-such-container”",
+        ),
     ] {
         let sentence = explain(&home, words).refused();
         assert!(sentence.contains(says), "{words:?}: {sentence}");

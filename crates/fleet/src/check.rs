@@ -33,17 +33,38 @@ pub fn check(sweep: &Sweep, node: &str, run: &Run) -> Result<Checked, SweepError
     let known = table.rows.len() as u32;
     table.add(node, run, Stamp::default());
     let own = table.hosts.len() - 1;
-    let rows = table.hosts[own].cells.iter().filter(|cell| cell.0 < known).count();
-    let members = table.groups().remove(table.hosts[own].group.as_str()).unwrap_or_default();
+    let rows = table.hosts[own]
+        .cells
+        .iter()
+        .filter(|cell| cell.0 < known)
+        .count();
+    let members = table
+        .groups()
+        .remove(table.hosts[own].group.as_str())
+        .unwrap_or_default();
     let judged = fleet::judge(&mut table.grid(&members));
     let at = members.iter().position(|member| *member == own);
-    let of_host: Vec<&fleet::Excess> = judged.excesses.iter().filter(|e| Some(e.host) == at).collect();
+    let of_host: Vec<&fleet::Excess> = judged
+        .excesses
+        .iter()
+        .filter(|e| Some(e.host) == at)
+        .collect();
     let standing = match () {
         () if !judged.resolved || rows == 0 => Standing::Unresolved,
         () if of_host.is_empty() => Standing::Ok,
         () => Standing::Suspected,
     };
-    let slower = |e: &&fleet::Excess| Slower::by(table.unit_name(e.unit), [e.effect, e.low, e.high]);
-    let layer = of_host.iter().find_map(|e| table.cause_of(e.unit)).map(|cause| cause.layer.as_str());
-    Ok(Checked { standing, peers: members.len() - 1, rows, slower: of_host.iter().map(slower).collect(), layer })
+    let slower =
+        |e: &&fleet::Excess| Slower::by(table.unit_name(e.unit), [e.effect, e.low, e.high]);
+    let layer = of_host
+        .iter()
+        .find_map(|e| table.cause_of(e.unit))
+        .map(|cause| cause.layer.as_str());
+    Ok(Checked {
+        standing,
+        peers: members.len() - 1,
+        rows,
+        slower: of_host.iter().map(slower).collect(),
+        layer,
+    })
 }

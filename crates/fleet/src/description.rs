@@ -33,7 +33,10 @@ impl Description {
         Description {
             quota: host.cgroup.cpu_quota,
             cpus: host.cpu.count,
-            runnable: host.after.as_ref().map_or(0, |after| after.runnable.min(host.before.runnable)),
+            runnable: host
+                .after
+                .as_ref()
+                .map_or(0, |after| after.runnable.min(host.before.runnable)),
             filters: host.seccomp_filters,
             thp: host.thp.clone(),
             governor: host.governor.clone(),
@@ -44,13 +47,23 @@ impl Description {
 
 /// Those of the kernel, by their file's name, and those of the run's own processes in words.
 fn mitigations(host: &Host) -> BTreeMap<String, String> {
-    let of_processes =
-        host.task_mitigations.iter().map(|(what, state)| (format!("{what} of its processes"), state.clone()));
-    host.mitigations.clone().into_iter().chain(of_processes).collect()
+    let of_processes = host
+        .task_mitigations
+        .iter()
+        .map(|(what, state)| (format!("{what} of its processes"), state.clone()));
+    host.mitigations
+        .clone()
+        .into_iter()
+        .chain(of_processes)
+        .collect()
 }
 
 /// Why a row of a host that was tried has no figure.
 pub fn failure(m: &Measurement) -> Option<String> {
-    (m.outcome == Outcome::Failed)
-        .then(|| fingerpost_record::text::clean_short(m.reason.as_deref().unwrap_or("no reason given"), REASON))
+    (m.outcome == Outcome::Failed).then(|| {
+        fingerpost_record::text::clean_short(
+            m.reason.as_deref().unwrap_or("no reason given"),
+            REASON,
+        )
+    })
 }

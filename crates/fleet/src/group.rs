@@ -49,15 +49,29 @@ impl<'a> OfGroup<'a> {
     ) -> OfGroup<'a> {
         let hosts = members.iter().map(|host| &table.hosts[*host]);
         let usual = Usual::of(hosts.clone().collect(), &table.rows);
-        let odd_of =
-            |(at, host): (usize, &HostRow)| Some((at, usual.as_ref()?.odd(host))).filter(|(_, odd)| !odd.is_empty());
+        let odd_of = |(at, host): (usize, &HostRow)| {
+            Some((at, usual.as_ref()?.odd(host))).filter(|(_, odd)| !odd.is_empty())
+        };
         let odd = hosts.enumerate().filter_map(odd_of).collect();
-        OfGroup { sweep, table, members, judged, again, usual, odd }
+        OfGroup {
+            sweep,
+            table,
+            members,
+            judged,
+            again,
+            usual,
+            odd,
+        }
     }
 
     /// The hosts that stand out, by a figure or otherwise.
     pub(crate) fn accused(&self) -> BTreeSet<usize> {
-        self.judged.accused().iter().map(|e| e.host).chain(self.odd.keys().copied()).collect()
+        self.judged
+            .accused()
+            .iter()
+            .map(|e| e.host)
+            .chain(self.odd.keys().copied())
+            .collect()
     }
 
     fn node(&self, host: usize) -> &str {
@@ -66,7 +80,12 @@ impl<'a> OfGroup<'a> {
 
     /// The group's hosts with what they are called; `grid` is the centred one that was judged.
     pub(crate) fn hosts(&self, grid: &fleet::Grid) -> Vec<Host> {
-        let accused: BTreeMap<usize, &Excess> = self.judged.accused().into_iter().map(|e| (e.host, e)).collect();
+        let accused: BTreeMap<usize, &Excess> = self
+            .judged
+            .accused()
+            .into_iter()
+            .map(|e| (e.host, e))
+            .collect();
         let again = self.confirmed(grid, &accused);
         let of_host = |at: usize| match (accused.contains_key(&at), self.odd.get(&at)) {
             (false, None) => self.not_accused(self.node(at)),
@@ -82,7 +101,10 @@ impl<'a> OfGroup<'a> {
         let node = self.node(at);
         // What is odd once may be chance, as of a page that was not available; what is odd again in the same way is
         // not.
-        let odd_again = self.again.get(node).and_then(|row| Some(self.usual.as_ref()?.odd(row)));
+        let odd_again = self
+            .again
+            .get(node)
+            .and_then(|row| Some(self.usual.as_ref()?.odd(row)));
         let still = |again: &Vec<Odd>| again.iter().any(|a| odd.iter().any(|m| m.cause == a.cause));
         let standing = match (again, &odd_again) {
             (Some(again), _) if again.slow => Standing::Slow,
@@ -92,10 +114,17 @@ impl<'a> OfGroup<'a> {
             (None, _) if odd.is_empty() => Standing::Suspected,
             _ => Standing::NotConfirmed,
         };
-        let of_host = self.judged.excesses.iter().filter(|e| e.host == at).take(MOST_UNITS);
+        let of_host = self
+            .judged
+            .excesses
+            .iter()
+            .filter(|e| e.host == at)
+            .take(MOST_UNITS);
         Host {
             again: again.map(|again| again.said.clone()),
-            slower: of_host.map(|e| Slower::by(self.table.unit_name(e.unit), [e.effect, e.low, e.high])).collect(),
+            slower: of_host
+                .map(|e| Slower::by(self.table.unit_name(e.unit), [e.effect, e.low, e.high]))
+                .collect(),
             ..plain(node, standing)
         }
     }
@@ -113,7 +142,11 @@ impl<'a> OfGroup<'a> {
         }
         let namer = Namer::of(self);
         let named = fleet::by_every_cpu(&to_name, |(at, first)| {
-            namer.named(self.node(*at), *first, self.odd.get(at).map_or(&[], Vec::as_slice))
+            namer.named(
+                self.node(*at),
+                *first,
+                self.odd.get(at).map_or(&[], Vec::as_slice),
+            )
         });
         for ((at, _), named) in to_name.iter().zip(named) {
             let host = &mut hosts[*at];
@@ -127,14 +160,22 @@ impl<'a> OfGroup<'a> {
         }
         let hosts = fingerpost_record::text::counted(self.members.len() as u64, "host");
         Host {
-            reason: Some(format!("{hosts} of its kind, and it takes {}", fleet::FEWEST)),
+            reason: Some(format!(
+                "{hosts} of its kind, and it takes {}",
+                fleet::FEWEST
+            )),
             ..plain(node, Standing::Unresolved)
         }
     }
 
     /// A later figure in a unit, as a difference from the middle of the sweep's first figures.
     fn value_again(&self, node: &str, unit: Unit) -> Option<(f64, f64)> {
-        let cells = self.again.get(node)?.cells.iter().filter(|c| self.table.is_within(c.0, unit));
+        let cells = self
+            .again
+            .get(node)?
+            .cells
+            .iter()
+            .filter(|c| self.table.is_within(c.0, unit));
         let centred = cells.filter_map(|(row, log, own)| {
             let place = self.judged.places.get(*row as usize).copied().flatten()?;
             Some((f64::from(*log) - place.centre, f64::from(*own)))
@@ -144,30 +185,57 @@ impl<'a> OfGroup<'a> {
 
     /// What measuring again said of each suspect that was: in every unit that accuses it, so that one noisy unit does
     /// not acquit it of the others.
-    fn confirmed(&self, grid: &fleet::Grid, accused: &BTreeMap<usize, &Excess>) -> BTreeMap<usize, Again> {
+    fn confirmed(
+        &self,
+        grid: &fleet::Grid,
+        accused: &BTreeMap<usize, &Excess>,
+    ) -> BTreeMap<usize, Again> {
         let mut tests: Vec<(Unit, usize, fleet::Confirmation)> = Vec::new();
         let mut beside: HashMap<Unit, Vec<(f64, f64)>> = HashMap::new();
         for at in accused.keys() {
-            for first in self.judged.excesses.iter().filter(|e| e.host == *at).take(MOST_UNITS) {
-                let Some(mine) = self.value_again(self.node(*at), first.unit) else { continue };
+            for first in self
+                .judged
+                .excesses
+                .iter()
+                .filter(|e| e.host == *at)
+                .take(MOST_UNITS)
+            {
+                let Some(mine) = self.value_again(self.node(*at), first.unit) else {
+                    continue;
+                };
                 let controls = beside.entry(first.unit).or_insert_with(|| {
                     let others = (0..self.members.len()).filter(|host| !accused.contains_key(host));
-                    others.filter_map(|host| self.value_again(self.node(host), first.unit)).collect()
+                    others
+                        .filter_map(|host| self.value_again(self.node(host), first.unit))
+                        .collect()
                 });
-                tests.extend(fleet::confirm(first, mine, controls).map(|said| (first.unit, *at, said)));
+                tests.extend(
+                    fleet::confirm(first, mine, controls).map(|said| (first.unit, *at, said)),
+                );
             }
         }
-        let units: HashMap<Unit, Vec<Option<(f64, f64)>>> =
-            tests.iter().map(|(unit, ..)| (*unit, grid.unit(*unit))).collect();
+        let units: HashMap<Unit, Vec<Option<(f64, f64)>>> = tests
+            .iter()
+            .map(|(unit, ..)| (*unit, grid.unit(*unit)))
+            .collect();
         let mut tested: Vec<fleet::Tested> = tests
             .iter()
-            .map(|(unit, host, said)| fleet::Tested { host: *host, said: said.clone(), first: &units[unit] })
+            .map(|(unit, host, said)| fleet::Tested {
+                host: *host,
+                said: said.clone(),
+                first: &units[unit],
+            })
             .collect();
         let stands = fleet::stand(&mut tested);
         let mut again: BTreeMap<usize, Again> = BTreeMap::new();
         for ((unit, host, said), slow) in tests.iter().zip(stands) {
-            let told =
-                || Again { slow, said: Slower::by(self.table.unit_name(*unit), [said.effect, said.low, said.high]) };
+            let told = || Again {
+                slow,
+                said: Slower::by(
+                    self.table.unit_name(*unit),
+                    [said.effect, said.low, said.high],
+                ),
+            };
             // The strongest unit first, but one that stands before one that does not.
             match again.get_mut(host) {
                 Some(known) if known.slow || !slow => {}
@@ -183,16 +251,25 @@ impl<'a> OfGroup<'a> {
         let mut alike: Vec<(&Populations, Vec<String>)> = Vec::new();
         for (unit, two) in &self.judged.populations {
             let same = |first: &Populations| {
-                first.slower.iter().collect::<BTreeSet<_>>() == two.slower.iter().collect::<BTreeSet<_>>()
+                first.slower.iter().collect::<BTreeSet<_>>()
+                    == two.slower.iter().collect::<BTreeSet<_>>()
             };
             match alike.iter_mut().find(|(first, _)| same(first)) {
                 Some((_, units)) => units.push(self.table.unit_name(*unit)),
                 None => alike.push((two, vec![self.table.unit_name(*unit)])),
             }
         }
-        let names =
-            |hosts: &[usize]| crate::nodes::fold(&hosts.iter().map(|h| self.node(*h).to_owned()).collect::<Vec<_>>());
-        let populations = alike.iter().map(|(two, units)| sentence_of_two(two, units, &names(&two.slower)));
+        let names = |hosts: &[usize]| {
+            crate::nodes::fold(
+                &hosts
+                    .iter()
+                    .map(|h| self.node(*h).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let populations = alike
+            .iter()
+            .map(|(two, units)| sentence_of_two(two, units, &names(&two.slower)));
         PeerGroup {
             kind: kind.to_owned(),
             hosts: self.members.len(),
@@ -207,17 +284,32 @@ const MOST_ALIKE: usize = 4;
 
 /// Two populations in words: in what, who is slower, and in what else the same hosts are.
 fn sentence_of_two(two: &Populations, units: &[String], hosts: &str) -> String {
-    let (first, others) = units.split_first().expect("there is one that they were found in");
-    let (slower, faster, percent) = (two.slower.len(), two.faster.len(), (two.apart.exp() - 1.0) * 100.0);
+    let (first, others) = units
+        .split_first()
+        .expect("there is one that they were found in");
+    let (slower, faster, percent) = (
+        two.slower.len(),
+        two.faster.len(),
+        (two.apart.exp() - 1.0) * 100.0,
+    );
     let said = format!(
         "two populations in {first}: {slower} hosts are {percent:.0} % slower than the other {faster}: {hosts}"
     );
     if others.is_empty() {
         return said;
     }
-    let named = others.iter().take(MOST_ALIKE).cloned().collect::<Vec<_>>().join(", ");
+    let named = others
+        .iter()
+        .take(MOST_ALIKE)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
     let more = others.len().saturating_sub(MOST_ALIKE);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
     format!("{said}; the same hosts in {named}{more}")
 }
 
@@ -245,20 +337,34 @@ impl Named {
 impl<'a> Namer<'a> {
     fn of(group: &'a OfGroup<'a>) -> Namer<'a> {
         let accused = group.accused();
-        let others = (0..group.members.len()).filter(|other| !accused.is_empty() && !accused.contains(other));
+        let others = (0..group.members.len())
+            .filter(|other| !accused.is_empty() && !accused.contains(other));
         let read = others.filter_map(|other| group.sweep.read(Pass::First, group.node(other)).ok());
         let peers: Vec<Run> = read.take(COMPARED).collect();
-        Namer { group, peers: (!peers.is_empty()).then(|| Side::of(&peers)) }
+        Namer {
+            group,
+            peers: (!peers.is_empty()).then(|| Side::of(&peers)),
+        }
     }
 
     fn named(&self, node: &str, first: Option<&Excess>, odd: &[Odd]) -> Named {
-        let mut named = Named { evidence: odd.iter().map(|odd| odd.evidence.clone()).collect(), ..Named::default() };
+        let mut named = Named {
+            evidence: odd.iter().map(|odd| odd.evidence.clone()).collect(),
+            ..Named::default()
+        };
         if let Some(odd) = odd.first() {
             named.told(odd.cause, odd.layer.as_str());
         }
-        let (Some(first), Some(peers)) = (first, &self.peers) else { return named };
-        let Ok(own) = self.group.sweep.read(Pass::First, node) else { return named };
-        let options = Options { threshold: fleet::LEAST, ..Options::default() };
+        let (Some(first), Some(peers)) = (first, &self.peers) else {
+            return named;
+        };
+        let Ok(own) = self.group.sweep.read(Pass::First, node) else {
+            return named;
+        };
+        let options = Options {
+            threshold: fleet::LEAST,
+            ..Options::default()
+        };
         let comparison: Comparison = compare_sides(peers, &Side::of(&[own]), &options);
         if let Some(cause) = comparison.causes.iter().find(|c| c.status.accuses()) {
             // Slow figures are the consequence of what takes the CPU.
@@ -268,15 +374,32 @@ impl<'a> Namer<'a> {
             // A description that differs is told below, in words that tell the host from its peers; all of them may
             // have one host name.
             let described = |sentence: &String| {
-                comparison.hosts.iter().any(|d| sentence.starts_with(&format!("{} differs: ", d.what)))
+                comparison
+                    .hosts
+                    .iter()
+                    .any(|d| sentence.starts_with(&format!("{} differs: ", d.what)))
             };
-            named.evidence.extend(cause.evidence.iter().filter(|sentence| !described(sentence)).cloned());
-        } else if let Some(cause) = self.group.table.cause_of(first.unit).filter(|_| odd.is_empty()) {
+            named.evidence.extend(
+                cause
+                    .evidence
+                    .iter()
+                    .filter(|sentence| !described(sentence))
+                    .cloned(),
+            );
+        } else if let Some(cause) = self
+            .group
+            .table
+            .cause_of(first.unit)
+            .filter(|_| odd.is_empty())
+        {
             named.told(cause.name, cause.layer.as_str());
         }
-        named
-            .evidence
-            .extend(comparison.hosts.iter().map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)));
+        named.evidence.extend(
+            comparison
+                .hosts
+                .iter()
+                .map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)),
+        );
         named
     }
 }

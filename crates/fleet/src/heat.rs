@@ -30,16 +30,40 @@ impl Heat {
     /// A ratio as per cent slower, in at most three digits; a dash where there is none.
     pub fn percent(ratio: Option<f64>) -> String {
         // A little faster is as fast: without adding nothing, it would be -0.
-        ratio
-            .map_or_else(|| "–".to_owned(), |r| format!("{:.0}", ((r - 1.0) * 100.0).clamp(-99.0, 999.0).round() + 0.0))
+        ratio.map_or_else(
+            || "–".to_owned(),
+            |r| {
+                format!(
+                    "{:.0}",
+                    ((r - 1.0) * 100.0).clamp(-99.0, 999.0).round() + 0.0
+                )
+            },
+        )
     }
 
     /// Adds a group of peers: those that are accused, and some others.
-    pub(crate) fn add(&mut self, grid: &Grid, families: &BTreeSet<u8>, names: &[&str], accused: &BTreeSet<usize>) {
-        let hosts = chosen(names.len(), accused, OTHERS, MOST.saturating_sub(self.hosts.len()));
-        let columns: Vec<_> = families.iter().map(|f| grid.together_of(Some(*f), &hosts)).collect();
+    pub(crate) fn add(
+        &mut self,
+        grid: &Grid,
+        families: &BTreeSet<u8>,
+        names: &[&str],
+        accused: &BTreeSet<usize>,
+    ) {
+        let hosts = chosen(
+            names.len(),
+            accused,
+            OTHERS,
+            MOST.saturating_sub(self.hosts.len()),
+        );
+        let columns: Vec<_> = families
+            .iter()
+            .map(|f| grid.together_of(Some(*f), &hosts))
+            .collect();
         for (at, host) in hosts.into_iter().enumerate() {
-            let ratios = columns.iter().map(|column| column[at].map(|(log, _)| log.exp())).collect();
+            let ratios = columns
+                .iter()
+                .map(|column| column[at].map(|(log, _)| log.exp()))
+                .collect();
             self.hosts.push((names[host].to_owned(), ratios));
         }
     }
@@ -49,7 +73,12 @@ impl Heat {
 fn chosen(hosts: usize, accused: &BTreeSet<usize>, others: usize, most: usize) -> Vec<usize> {
     let rest: Vec<usize> = (0..hosts).filter(|host| !accused.contains(host)).collect();
     let step = rest.len().div_ceil(others.max(1)).max(1);
-    accused.iter().copied().chain(rest.into_iter().step_by(step)).take(most).collect()
+    accused
+        .iter()
+        .copied()
+        .chain(rest.into_iter().step_by(step))
+        .take(most)
+        .collect()
 }
 
 /// Hosts of the picture at most: a screen has no more lines.
@@ -90,13 +119,23 @@ impl Picture {
                 families.push((at, table.family_name(row(*n).group.number())));
             }
         }
-        Picture { rows: columns.iter().map(|n| row(*n).name()).collect(), families, columns, ..Picture::default() }
+        Picture {
+            rows: columns.iter().map(|n| row(*n).name()).collect(),
+            families,
+            columns,
+            ..Picture::default()
+        }
     }
 
     /// Adds a group of peers.
     pub(crate) fn add(&mut self, grid: &Grid, names: &[&str], accused: &BTreeSet<usize>) {
         let most = MOST_LINES.saturating_sub(self.hosts.len());
-        let hosts = chosen(names.len(), accused, most.saturating_sub(accused.len()), most);
+        let hosts = chosen(
+            names.len(),
+            accused,
+            most.saturating_sub(accused.len()),
+            most,
+        );
         let from = self.cells.len();
         let width = self.columns.len();
         self.cells.resize(from + hosts.len() * width, NOTHING);
@@ -110,8 +149,10 @@ impl Picture {
             }
         }
         let first = self.hosts.len();
-        self.accused.extend((0..accused.len().min(hosts.len())).map(|n| first + n));
-        self.hosts.extend(hosts.iter().map(|host| names[*host].to_owned()));
+        self.accused
+            .extend((0..accused.len().min(hosts.len())).map(|n| first + n));
+        self.hosts
+            .extend(hosts.iter().map(|host| names[*host].to_owned()));
     }
 }
 
@@ -129,7 +170,15 @@ mod tests {
 
     #[test]
     fn a_little_faster_is_nothing_and_far_is_three_digits() {
-        let said = [Some(0.999), Some(1.004), Some(0.97), Some(1.35), Some(700.0), None].map(Heat::percent);
+        let said = [
+            Some(0.999),
+            Some(1.004),
+            Some(0.97),
+            Some(1.35),
+            Some(700.0),
+            None,
+        ]
+        .map(Heat::percent);
         assert_eq!(said, ["0", "0", "-3", "35", "999", "–"]);
         assert_eq!([letter(0), letter(25), letter(26)], ['A', 'Z', 'A']);
     }

@@ -33,17 +33,28 @@ const COLOURS: [([u8; 3], &str); STEPS.len() + 2] = [
 /// The report's content. `link` makes the address of a host, where there is one.
 pub fn content(verdicts: &Verdicts, link: Option<&dyn Fn(&str) -> String>) -> Content {
     let told = |host: &&Host| {
-        !matches!(host.standing, Standing::Ok | Standing::Left | Standing::Unresolved | Standing::Failed)
+        !matches!(
+            host.standing,
+            Standing::Ok | Standing::Left | Standing::Unresolved | Standing::Failed
+        )
     };
     let accused: Vec<&Host> = verdicts.hosts.iter().filter(told).collect();
     let mut sections = Vec::new();
     if !accused.is_empty() {
-        sections.push(Section { key: "hosts".into(), title: "Slow hosts".into(), body: table(&accused, link) });
+        sections.push(Section {
+            key: "hosts".into(),
+            title: "Slow hosts".into(),
+            body: table(&accused, link),
+        });
     }
     sections.extend(without(verdicts));
     sections.extend(verdicts.picture.as_ref().and_then(picture));
     sections.push(families(verdicts));
-    sections.push(Section { key: "peers".into(), title: "Peers".into(), body: groups(verdicts) });
+    sections.push(Section {
+        key: "peers".into(),
+        title: "Peers".into(),
+        body: groups(verdicts),
+    });
     let lead = html! {
         p class="headline" { span aria-hidden="true" { "☞ " } (clean(&verdicts.headline)) }
         p { "Each host is compared with the median of its peers: hosts of the same processor, microcode, memory, \
@@ -64,7 +75,9 @@ pub fn content(verdicts: &Verdicts, link: Option<&dyn Fn(&str) -> String>) -> Co
 
 /// What is said of a host, before its run: what it is called, in what it is slower, and what says so.
 pub fn of_host(host: &Host) -> Markup {
-    let layer = host.layer.map_or_else(String::new, |layer| format!(": layer {layer}"));
+    let layer = host
+        .layer
+        .map_or_else(String::new, |layer| format!(": layer {layer}"));
     html! {
         p class="headline" {
             span aria-hidden="true" { "☞ " }
@@ -98,7 +111,12 @@ fn ratio(s: &Slower) -> String {
     if s.ratio >= TIMES {
         return format!("{:.1} times ({:.1} to {:.1})", s.ratio, s.low, s.high);
     }
-    format!("{:+.1} % ({:+.1} to {:+.1})", (s.ratio - 1.0) * 100.0, (s.low - 1.0) * 100.0, (s.high - 1.0) * 100.0)
+    format!(
+        "{:+.1} % ({:+.1} to {:+.1})",
+        (s.ratio - 1.0) * 100.0,
+        (s.low - 1.0) * 100.0,
+        (s.high - 1.0) * 100.0
+    )
 }
 
 /// What a host is called, in words.
@@ -150,9 +168,17 @@ fn table(hosts: &[&Host], link: Option<&dyn Fn(&str) -> String>) -> Markup {
 
 /// Hosts without a record, by their reason.
 fn without(verdicts: &Verdicts) -> Option<Section> {
-    let mut by_reason: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
-    for host in verdicts.hosts.iter().filter(|host| matches!(host.standing, Standing::Failed | Standing::Left)) {
-        let reason = host.reason.clone().unwrap_or_else(|| words(host.standing).to_owned());
+    let mut by_reason: std::collections::BTreeMap<String, Vec<String>> =
+        std::collections::BTreeMap::new();
+    for host in verdicts
+        .hosts
+        .iter()
+        .filter(|host| matches!(host.standing, Standing::Failed | Standing::Left))
+    {
+        let reason = host
+            .reason
+            .clone()
+            .unwrap_or_else(|| words(host.standing).to_owned());
         by_reason.entry(reason).or_default().push(host.node.clone());
     }
     let body = html! {
@@ -162,7 +188,11 @@ fn without(verdicts: &Verdicts) -> Option<Section> {
             }
         }
     };
-    (!by_reason.is_empty()).then(|| Section { key: "without".into(), title: "Without a record".into(), body })
+    (!by_reason.is_empty()).then(|| Section {
+        key: "without".into(),
+        title: "Without a record".into(),
+        body,
+    })
 }
 
 /// Room for the letters of the parts above the picture.
@@ -185,7 +215,11 @@ fn picture(p: &Picture) -> Option<Section> {
     // A cell is as high as a line of text where the hosts are few, and a pixel where they are many.
     let line = (900 / p.hosts.len()).clamp(1, 22);
     let height = (p.hosts.len() * line).max(40);
-    let slow: Vec<String> = p.accused.iter().map(|line| p.hosts[*line].clone()).collect();
+    let slow: Vec<String> = p
+        .accused
+        .iter()
+        .map(|line| p.hosts[*line].clone())
+        .collect();
     let standing_out = if slow.is_empty() {
         "no host stands out".to_owned()
     } else {
@@ -194,8 +228,17 @@ fn picture(p: &Picture) -> Option<Section> {
     let alt = format!("{} hosts by {width} rows; {standing_out}", p.hosts.len());
     let short = nodes::short_names(&p.hosts.iter().map(String::as_str).collect::<Vec<_>>());
     let label = |at: &usize| (*at, clean_short(short[*at], LONGEST_LABEL));
-    let named: Vec<(usize, String)> = p.accused.iter().filter(|_| line >= LETTER).map(label).collect();
-    let longest = named.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0);
+    let named: Vec<(usize, String)> = p
+        .accused
+        .iter()
+        .filter(|_| line >= LETTER)
+        .map(label)
+        .collect();
+    let longest = named
+        .iter()
+        .map(|(_, name)| name.chars().count())
+        .max()
+        .unwrap_or(0);
     let share = |column: usize| format!("{:.3}%", column as f64 / width as f64 * 100.0);
     let body = html! {
         figure {
@@ -233,7 +276,11 @@ fn picture(p: &Picture) -> Option<Section> {
         }
         details { summary { "Which columns are what" } (scrolling("Columns of the picture, table", columns(p))) }
     };
-    Some(Section { key: "picture".into(), title: "Hosts by rows".into(), body })
+    Some(Section {
+        key: "picture".into(),
+        title: "Hosts by rows".into(),
+        body,
+    })
 }
 
 /// What each colour of the picture means.
@@ -257,7 +304,12 @@ fn colours(p: &Picture) -> Markup {
 fn columns(p: &Picture) -> Markup {
     let names = |at: usize, next: Option<usize>| {
         let last = next.unwrap_or(p.rows.len()) - 1;
-        (at + 1, last + 1, clean(&p.rows[at]).into_owned(), clean(&p.rows[last]).into_owned())
+        (
+            at + 1,
+            last + 1,
+            clean(&p.rows[at]).into_owned(),
+            clean(&p.rows[last]).into_owned(),
+        )
     };
     html! {
         table class="stacked" {
@@ -284,7 +336,13 @@ fn columns(p: &Picture) -> Markup {
 /// no room side by side.
 fn families(verdicts: &Verdicts) -> Section {
     let heat = &verdicts.heat;
-    let short = nodes::short_names(&heat.hosts.iter().map(|(node, _)| node.as_str()).collect::<Vec<_>>());
+    let short = nodes::short_names(
+        &heat
+            .hosts
+            .iter()
+            .map(|(node, _)| node.as_str())
+            .collect::<Vec<_>>(),
+    );
     let table = html! {
         table class="parts" {
             thead { tr { th scope="col" { (term("Host")) } @for (n, family) in heat.families.iter().enumerate() {
@@ -307,7 +365,11 @@ fn families(verdicts: &Verdicts) -> Section {
         }
         (scrolling("Hosts by parts of the system, table", table))
     };
-    Section { key: "parts".into(), title: "By part of the system".into(), body }
+    Section {
+        key: "parts".into(),
+        title: "By part of the system".into(),
+        body,
+    }
 }
 
 fn groups(verdicts: &Verdicts) -> Markup {
@@ -330,19 +392,39 @@ mod tests {
     fn foreign_names_do_no_harm_and_every_colour_has_its_word() {
         let evil = "<script>alert(1)</script>\u{1b}[1m";
         let host = Host {
-            slower: vec![Slower { what: evil.into(), ratio: 1.2, low: 1.1, high: 1.3 }],
+            slower: vec![Slower {
+                what: evil.into(),
+                ratio: 1.2,
+                low: 1.1,
+                high: 1.3,
+            }],
             evidence: vec![evil.into()],
             reason: Some(evil.into()),
             ..crate::standing::plain("n1", Standing::Slow)
         };
-        let failed = Host { reason: Some(evil.into()), ..crate::standing::plain("n2", Standing::Failed) };
-        let verdicts = Verdicts { headline: evil.into(), hosts: vec![host, failed], ..Verdicts::default() };
+        let failed = Host {
+            reason: Some(evil.into()),
+            ..crate::standing::plain("n2", Standing::Failed)
+        };
+        let verdicts = Verdicts {
+            headline: evil.into(),
+            hosts: vec![host, failed],
+            ..Verdicts::default()
+        };
         let page = fingerpost_report::html::page(&content(&verdicts, None));
         assert!(
-            !page.contains("<script>") && !page.contains('\u{1b}') && page.contains("n2") && page.contains("+20.0 %"),
+            !page.contains("<script>")
+                && !page.contains('\u{1b}')
+                && page.contains("n2")
+                && page.contains("+20.0 %"),
             "{page}"
         );
-        let far = Slower { what: String::new(), ratio: 756.08, low: 337.3, high: 1695.0 };
+        let far = Slower {
+            what: String::new(),
+            ratio: 756.08,
+            low: 337.3,
+            high: 1695.0,
+        };
         assert_eq!(ratio(&far), "756.1 times (337.3 to 1695.0)");
         assert_eq!(usize::from(NOTHING), COLOURS.len() - 1);
     }

@@ -75,7 +75,9 @@ impl Table {
             .into_iter()
             .filter_map(|node| sweep.stamp(&node).map(|stamp| (node, stamp)))
             .collect();
-        table.hosts.retain(|host| stamps.get(&host.node) == Some(&host.stamp));
+        table
+            .hosts
+            .retain(|host| stamps.get(&host.node) == Some(&host.stamp));
         let fresh: HashSet<&str> = table.hosts.iter().map(|host| host.node.as_str()).collect();
         let mut stale: Vec<(String, Stamp)> = stamps
             .iter()
@@ -96,8 +98,9 @@ impl Table {
     fn read(&mut self, sweep: &Sweep, stale: &[(String, Stamp)]) -> bool {
         let before = self.hosts.len();
         for batch in stale.chunks(BATCH) {
-            for ((node, stamp), run) in batch.iter().zip(by_every_cpu(batch, |(node, _)| sweep.read(Pass::First, node)))
-            {
+            for ((node, stamp), run) in batch.iter().zip(by_every_cpu(batch, |(node, _)| {
+                sweep.read(Pass::First, node)
+            })) {
                 match run {
                     Ok(run) => self.add(node, &run, *stamp),
                     Err(e) => drop(self.unreadable.insert(node.clone(), e.to_string())),
@@ -129,28 +132,65 @@ pub fn load(path: &Path) -> Option<Table> {
     let mut text = vec![0; length as usize];
     file.read_exact(&mut text).ok()?;
     let head: Head = serde_json::from_slice(&text).ok()?;
-    let cells = head.hosts.iter().try_fold(0_u64, |sum, host| sum.checked_add(host.cells as u64))?;
+    let cells = head
+        .hosts
+        .iter()
+        .try_fold(0_u64, |sum, host| sum.checked_add(host.cells as u64))?;
     let whole = (MAGIC.len() as u64 + 8 + length).checked_add(cells.checked_mul(CELL as u64)?)?;
     if whole != bytes || head.rows.len() > MOST_ROWS || head.hosts.len() > nodes::MOST_NODES {
         return None;
     }
     let mut rows = head.rows;
-    rows.iter_mut().for_each(|row| row.group = Group::of(&row.probe, row.exercises));
-    let begin =
-        |at: &mut u64, host: &HeadHost| Some((std::mem::replace(at, *at + (host.cells * CELL) as u64), host.cells));
-    let places: Vec<(u64, usize)> = head.hosts.iter().scan(MAGIC.len() as u64 + 8 + length, begin).collect();
-    let cells = by_every_cpu(&places, |(at, count)| cells_of(&file, *at, *count, rows.len()));
+    rows.iter_mut()
+        .for_each(|row| row.group = Group::of(&row.probe, row.exercises));
+    let begin = |at: &mut u64, host: &HeadHost| {
+        Some((
+            std::mem::replace(at, *at + (host.cells * CELL) as u64),
+            host.cells,
+        ))
+    };
+    let places: Vec<(u64, usize)> = head
+        .hosts
+        .iter()
+        .scan(MAGIC.len() as u64 + 8 + length, begin)
+        .collect();
+    let cells = by_every_cpu(&places, |(at, count)| {
+        cells_of(&file, *at, *count, rows.len())
+    });
     let descriptions: Vec<Arc<Description>> = head.descriptions.into_iter().map(Arc::new).collect();
     let mut hosts = Vec::with_capacity(head.hosts.len());
     for (host, cells) in head.hosts.into_iter().zip(cells) {
-        let (group, description) =
-            (head.kinds.get(host.kind)?.clone(), Arc::clone(descriptions.get(host.description)?));
+        let (group, description) = (
+            head.kinds.get(host.kind)?.clone(),
+            Arc::clone(descriptions.get(host.description)?),
+        );
         let cells = cells?;
-        if !nodes::is_name(&host.node) || host.failed.iter().any(|(row, _)| *row as usize >= rows.len()) {
+        if !nodes::is_name(&host.node)
+            || host
+                .failed
+                .iter()
+                .any(|(row, _)| *row as usize >= rows.len())
+        {
             return None;
         }
-        let HeadHost { node, started, without, stamp, failed, .. } = host;
-        hosts.push(HostRow { node, group, started, without, stamp, cells, failed, description });
+        let HeadHost {
+            node,
+            started,
+            without,
+            stamp,
+            failed,
+            ..
+        } = host;
+        hosts.push(HostRow {
+            node,
+            group,
+            started,
+            without,
+            stamp,
+            cells,
+            failed,
+            description,
+        });
     }
     Some(Table::made_of(rows, hosts))
 }
@@ -160,10 +200,18 @@ fn cells_of(file: &File, at: u64, count: usize, rows: usize) -> Option<Vec<Cell>
     let mut bytes = vec![0; count * CELL];
     file.read_exact_at(&mut bytes, at).ok()?;
     let four = |at: &[u8]| [at[0], at[1], at[2], at[3]];
-    let cell =
-        |b: &[u8]| (u32::from_le_bytes(four(b)), f32::from_le_bytes(four(&b[4..])), f32::from_le_bytes(four(&b[8..])));
+    let cell = |b: &[u8]| {
+        (
+            u32::from_le_bytes(four(b)),
+            f32::from_le_bytes(four(&b[4..])),
+            f32::from_le_bytes(four(&b[8..])),
+        )
+    };
     let cells: Vec<Cell> = bytes.chunks_exact(CELL).map(cell).collect();
-    cells.iter().all(|cell| (cell.0 as usize) < rows).then_some(cells)
+    cells
+        .iter()
+        .all(|cell| (cell.0 as usize) < rows)
+        .then_some(cells)
 }
 
 /// Writes the index. That it cannot be written (a sweep of somebody else's, a full disk) costs time when the sweep is
@@ -189,7 +237,9 @@ pub fn save(path: &Path, table: &Table) {
         hosts: table.hosts.iter().zip(numbers).map(host).collect(),
         kinds: kinds.iter().map(|kind| (*kind).clone()).collect(),
     };
-    let Ok(head) = serde_json::to_vec(&head) else { return };
+    let Ok(head) = serde_json::to_vec(&head) else {
+        return;
+    };
     let cells: usize = table.hosts.iter().map(|host| host.cells.len()).sum();
     let mut bytes = Vec::with_capacity(MAGIC.len() + 8 + head.len() + cells * CELL);
     bytes.extend_from_slice(MAGIC);
@@ -238,7 +288,10 @@ mod tests {
         let table = table();
         let (kept, numbers) = distinct(table.hosts.iter().map(|host| &*host.description));
         assert_eq!((kept.len(), numbers), (2, vec![0, 1, 0]));
-        assert_eq!((&kept[0], &kept[1]), (&*table.hosts[0].description, &*table.hosts[1].description));
+        assert_eq!(
+            (&kept[0], &kept[1]),
+            (&*table.hosts[0].description, &*table.hosts[1].description)
+        );
     }
 
     #[test]
@@ -272,7 +325,12 @@ mod tests {
             std::fs::write(&path, &bytes).unwrap();
             if let Some(read) = load(&path) {
                 let rows = read.rows.len();
-                assert!(read.hosts.iter().flat_map(|host| &host.cells).all(|cell| (cell.0 as usize) < rows));
+                assert!(
+                    read.hosts
+                        .iter()
+                        .flat_map(|host| &host.cells)
+                        .all(|cell| (cell.0 as usize) < rows)
+                );
             }
         }
     }

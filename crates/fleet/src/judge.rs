@@ -42,8 +42,11 @@ pub struct Verdicts {
 pub fn judge(sweep: &Sweep, pictured: bool) -> Result<Verdicts, SweepError> {
     let mut table = Table::of(sweep)?;
     let again = confirmations(sweep, &mut table)?;
-    let mut verdicts =
-        Verdicts { id: sweep.manifest.id.clone(), started: sweep.manifest.started.clone(), ..Verdicts::default() };
+    let mut verdicts = Verdicts {
+        id: sweep.manifest.id.clone(),
+        started: sweep.manifest.started.clone(),
+        ..Verdicts::default()
+    };
     let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group.number()).collect();
     verdicts.heat.families = families.iter().map(|f| table.family_name(*f)).collect();
     verdicts.picture = pictured.then(|| Picture::of(&table));
@@ -53,7 +56,10 @@ pub fn judge(sweep: &Sweep, pictured: bool) -> Result<Verdicts, SweepError> {
         let of_group = OfGroup::of(sweep, &table, &members, &judged, &again);
         verdicts.hosts.extend(of_group.hosts(&grid));
         verdicts.groups.push(of_group.described(kind));
-        let names: Vec<&str> = members.iter().map(|host| table.hosts[*host].node.as_str()).collect();
+        let names: Vec<&str> = members
+            .iter()
+            .map(|host| table.hosts[*host].node.as_str())
+            .collect();
         let accused = of_group.accused();
         verdicts.heat.add(&grid, &families, &names, &accused);
         if let Some(picture) = &mut verdicts.picture {
@@ -69,10 +75,17 @@ pub fn judge(sweep: &Sweep, pictured: bool) -> Result<Verdicts, SweepError> {
                 None => continue,
             },
         };
-        verdicts.hosts.push(Host { reason, ..plain(&node, standing) });
+        verdicts.hosts.push(Host {
+            reason,
+            ..plain(&node, standing)
+        });
     }
-    verdicts.groups.sort_by_key(|group| std::cmp::Reverse(group.hosts));
-    verdicts.hosts.sort_by(|a, b| (a.standing, &a.node).cmp(&(b.standing, &b.node)));
+    verdicts
+        .groups
+        .sort_by_key(|group| std::cmp::Reverse(group.hosts));
+    verdicts
+        .hosts
+        .sort_by(|a, b| (a.standing, &a.node).cmp(&(b.standing, &b.node)));
     verdicts.headline = headline(&verdicts);
     Ok(verdicts)
 }
@@ -91,21 +104,45 @@ pub fn to_confirm(
     for members in table.groups().into_values() {
         let judged = fleet::judge(&mut table.grid(&members));
         let accused = OfGroup::of(sweep, &table, &members, &judged, &again).accused();
-        let mut others: Vec<usize> = (0..members.len()).filter(|host| !accused.contains(host)).collect();
-        for _ in 0..if accused.is_empty() { 0 } else { controls.min(others.len()) } {
-            beside.insert(table.hosts[members[others.swap_remove(random(others.len()))]].node.clone());
+        let mut others: Vec<usize> = (0..members.len())
+            .filter(|host| !accused.contains(host))
+            .collect();
+        for _ in 0..if accused.is_empty() {
+            0
+        } else {
+            controls.min(others.len())
+        } {
+            beside.insert(
+                table.hosts[members[others.swap_remove(random(others.len()))]]
+                    .node
+                    .clone(),
+            );
         }
-        suspects.extend(accused.iter().map(|host| table.hosts[members[*host]].node.clone()));
+        suspects.extend(
+            accused
+                .iter()
+                .map(|host| table.hosts[members[*host]].node.clone()),
+        );
     }
     Ok((suspects, beside.into_iter().collect()))
 }
 
 /// The confirmation's records, by node.
-fn confirmations(sweep: &Sweep, table: &mut Table) -> Result<BTreeMap<String, HostRow>, SweepError> {
+fn confirmations(
+    sweep: &Sweep,
+    table: &mut Table,
+) -> Result<BTreeMap<String, HostRow>, SweepError> {
     let mut read = |node: String| {
-        sweep.read(Pass::Again, &node).ok().map(|run| (node.clone(), table.host(&node, &run, Stamp::default())))
+        sweep
+            .read(Pass::Again, &node)
+            .ok()
+            .map(|run| (node.clone(), table.host(&node, &run, Stamp::default())))
     };
-    Ok(sweep.measured(Pass::Again)?.into_iter().filter_map(&mut read).collect())
+    Ok(sweep
+        .measured(Pass::Again)?
+        .into_iter()
+        .filter_map(&mut read)
+        .collect())
 }
 
 fn headline(v: &Verdicts) -> String {
@@ -118,15 +155,35 @@ fn headline(v: &Verdicts) -> String {
         (Standing::Left, "not measured yet"),
         (Standing::Unresolved, "with too few peers to say"),
     ] {
-        let nodes: Vec<String> = v.hosts.iter().filter(|h| h.standing == standing).map(|h| h.node.clone()).collect();
+        let nodes: Vec<String> = v
+            .hosts
+            .iter()
+            .filter(|h| h.standing == standing)
+            .map(|h| h.node.clone())
+            .collect();
         if !nodes.is_empty() {
-            parts.push(format!("{} {words}: {}", nodes.len(), clean_short(&fold(&nodes), 200)));
+            parts.push(format!(
+                "{} {words}: {}",
+                nodes.len(),
+                clean_short(&fold(&nodes), 200)
+            ));
         }
     }
-    let two = v.groups.iter().filter(|g| !g.populations.is_empty()).count();
+    let two = v
+        .groups
+        .iter()
+        .filter(|g| !g.populations.is_empty())
+        .count();
     if two > 0 {
-        parts.push(format!("two populations in {}", counted(two as u64, "peer group")));
+        parts.push(format!(
+            "two populations in {}",
+            counted(two as u64, "peer group")
+        ));
     }
-    let none = if parts.is_empty() { "none is slow".to_owned() } else { parts.join("; ") };
+    let none = if parts.is_empty() {
+        "none is slow".to_owned()
+    } else {
+        parts.join("; ")
+    };
     format!("{} measured; {none}.", counted(measured as u64, "host"))
 }

@@ -85,7 +85,9 @@ pub fn manifest(job: &Job) -> Value {
 }
 
 fn container(job: &Job) -> Value {
-    let mut args: Vec<String> = ["fleet", "node", "--name-from", "NODE_NAME"].map(str::to_owned).to_vec();
+    let mut args: Vec<String> = ["fleet", "node", "--name-from", "NODE_NAME"]
+        .map(str::to_owned)
+        .to_vec();
     args.push(format!("--timeout={}", job.timeout));
     args.push("--".into());
     args.extend(job.words.iter().cloned());
@@ -146,31 +148,50 @@ fn block(value: &Value, depth: usize, text: &mut String) {
 
 /// A key, plain where that is certain to be one.
 fn key_of(key: &str) -> String {
-    let plain = key.starts_with(|c: char| c.is_ascii_alphabetic()) && key.chars().all(|c| c.is_ascii_alphanumeric());
-    if plain { key.to_owned() } else { Value::from(key).to_string() }
+    let plain = key.starts_with(|c: char| c.is_ascii_alphabetic())
+        && key.chars().all(|c| c.is_ascii_alphanumeric());
+    if plain {
+        key.to_owned()
+    } else {
+        Value::from(key).to_string()
+    }
 }
 
 /// What Kubernetes says of its nodes: for each name its host name, or why no pod would get there.
 ///
 /// # Errors
 /// A sentence, when the document is no list of nodes.
-pub fn nodes_of(document: &[u8], tolerate: bool) -> Result<BTreeMap<String, Result<String, String>>, String> {
+pub fn nodes_of(
+    document: &[u8],
+    tolerate: bool,
+) -> Result<BTreeMap<String, Result<String, String>>, String> {
     let items = items(document, "nodes")?;
     let one = |node: &Value| {
-        let name = node["metadata"]["name"].as_str().filter(|name| nodes::is_name(name))?;
-        let host = node["metadata"]["labels"][HOST_NAME].as_str().unwrap_or(name);
-        let ready = node["status"]["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Ready");
+        let name = node["metadata"]["name"]
+            .as_str()
+            .filter(|name| nodes::is_name(name))?;
+        let host = node["metadata"]["labels"][HOST_NAME]
+            .as_str()
+            .unwrap_or(name);
+        let ready = node["status"]["conditions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|c| c["type"] == "Ready");
         let taints = node["spec"]["taints"].as_array().into_iter().flatten();
-        let keeps = |taint: &&Value| taint["effect"] == "NoExecute" || (taint["effect"] == "NoSchedule" && !tolerate);
+        let keeps = |taint: &&Value| {
+            taint["effect"] == "NoExecute" || (taint["effect"] == "NoSchedule" && !tolerate)
+        };
         let taint = taints.filter(keeps).find_map(|taint| taint["key"].as_str());
         let state = match (ready.and_then(|c| c["status"].as_str()), taint) {
             _ if node["spec"]["unschedulable"] == true && !tolerate => {
                 Err("Kubernetes says that it is cordoned".to_owned())
             }
             (Some("True"), None) => Ok(host.to_owned()),
-            (Some("True"), Some(taint)) => {
-                Err(format!("Kubernetes says that it has the taint {}", clean_short(taint, 80)))
-            }
+            (Some("True"), Some(taint)) => Err(format!(
+                "Kubernetes says that it has the taint {}",
+                clean_short(taint, 80)
+            )),
             _ => Err("Kubernetes says that it is not ready".to_owned()),
         };
         Some((name.to_owned(), state))
@@ -206,14 +227,23 @@ pub enum Phase {
 /// A sentence, when the document is no list of pods.
 pub fn pods_of(document: &[u8]) -> Result<Vec<Pod>, String> {
     let one = |pod: &Value| {
-        let name = pod["metadata"]["name"].as_str().filter(|name| nodes::is_name(name))?;
-        let node = pod["spec"]["nodeName"].as_str().filter(|node| nodes::is_name(node)).map(str::to_owned);
+        let name = pod["metadata"]["name"]
+            .as_str()
+            .filter(|name| nodes::is_name(name))?;
+        let node = pod["spec"]["nodeName"]
+            .as_str()
+            .filter(|node| nodes::is_name(node))
+            .map(str::to_owned);
         let phase = match pod["status"]["phase"].as_str() {
             Some("Running") => Phase::Runs,
             Some("Succeeded" | "Failed") => Phase::Ended,
             _ => Phase::Waits(waits_for(&pod["status"])),
         };
-        Some(Pod { name: name.to_owned(), node, phase })
+        Some(Pod {
+            name: name.to_owned(),
+            node,
+            phase,
+        })
     };
     Ok(items(document, "pods")?.iter().filter_map(one).collect())
 }
@@ -221,10 +251,19 @@ pub fn pods_of(document: &[u8]) -> Result<Vec<Pod>, String> {
 /// Why a pod waits: that its image cannot be fetched, or that no node takes it.
 fn waits_for(status: &Value) -> String {
     let containers = status["containerStatuses"].as_array().into_iter().flatten();
-    let container = containers.map(|c| &c["state"]["waiting"]).find(|waiting| waiting["reason"].is_string());
+    let container = containers
+        .map(|c| &c["state"]["waiting"])
+        .find(|waiting| waiting["reason"].is_string());
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    let said = container.or_else(|| conditions.into_iter().find(|c| c["status"] == "False" && c["reason"].is_string()));
-    let word = |key: &str| said.and_then(|said| said[key].as_str()).map(|text| clean_short(text, 120));
+    let said = container.or_else(|| {
+        conditions
+            .into_iter()
+            .find(|c| c["status"] == "False" && c["reason"].is_string())
+    });
+    let word = |key: &str| {
+        said.and_then(|said| said[key].as_str())
+            .map(|text| clean_short(text, 120))
+    };
     match (word("reason"), word("message")) {
         (Some(reason), Some(message)) => format!("{reason}: {message}"),
         (Some(reason), None) => reason,
@@ -233,8 +272,8 @@ fn waits_for(status: &Value) -> String {
 }
 
 fn items(document: &[u8], what: &str) -> Result<Vec<Value>, String> {
-    let mut list: Value =
-        serde_json::from_slice(document).map_err(|e| format!("kubectl's list of {what} is no JSON: {e}"))?;
+    let mut list: Value = serde_json::from_slice(document)
+        .map_err(|e| format!("kubectl's list of {what} is no JSON: {e}"))?;
     match list["items"].take() {
         Value::Array(items) => Ok(items),
         _ => Err(format!("kubectl's list of {what} holds no items")),
@@ -247,10 +286,17 @@ mod tests {
 
     use super::*;
 
-    const WORDS: [&str; 3] = ["--profile=screen", "--set", "dir=/tmp/it's \"here\": \\ \u{1b}é"];
+    const WORDS: [&str; 3] = [
+        "--profile=screen",
+        "--set",
+        "dir=/tmp/it's \"here\": \\ \u{1b}é",
+    ];
 
     fn made(tolerate: bool) -> Value {
-        let (hosts, words) = (["n1", "n2", "n3"].map(str::to_owned), WORDS.map(str::to_owned));
+        let (hosts, words) = (
+            ["n1", "n2", "n3"].map(str::to_owned),
+            WORDS.map(str::to_owned),
+        );
         let namespace = tolerate.then_some("perf");
         let job = Job {
             name: "fingerpost-1",
@@ -266,8 +312,9 @@ mod tests {
     }
 
     /// The published schema of a Job, and of all that it names.
-    static SCHEMA: LazyLock<Value> =
-        LazyLock::new(|| serde_json::from_str(include_str!("../testdata/kubernetes-job-1.32.json")).unwrap());
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("../testdata/kubernetes-job-1.32.json")).unwrap()
+    });
 
     /// Where a document departs from the published schema, a field that this does not know included. What a field
     /// without a value would mean is not asked: the manifest has none.
@@ -291,10 +338,18 @@ mod tests {
         let (known, others) = (&schema["properties"], &schema["additionalProperties"]);
         for (word, rule) in schema.as_object().unwrap() {
             let holds = match word.as_str() {
-                "type" => rule.as_array().map_or_else(|| is(rule), |any| any.iter().any(is)),
+                "type" => rule
+                    .as_array()
+                    .map_or_else(|| is(rule), |any| any.iter().any(is)),
                 "enum" => rule.as_array().unwrap().contains(value),
-                "format" => rule != "int32" || value.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
-                "required" => rule.as_array().unwrap().iter().all(|name| value.get(name.as_str().unwrap()).is_some()),
+                "format" => {
+                    rule != "int32" || value.as_i64().is_some_and(|n| i32::try_from(n).is_ok())
+                }
+                "required" => rule
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .all(|name| value.get(name.as_str().unwrap()).is_some()),
                 "$ref" | "items" | "properties" | "additionalProperties" => true,
                 other => panic!("{at}: the schema's word {other} is not understood"),
             };
@@ -307,13 +362,16 @@ mod tests {
         }
         match value {
             Value::Array(list) if schema["items"].is_object() => {
-                list.iter()
-                    .enumerate()
-                    .for_each(|(i, below)| depart(&schema["items"], below, &format!("{at}[{i}]"), found));
+                list.iter().enumerate().for_each(|(i, below)| {
+                    depart(&schema["items"], below, &format!("{at}[{i}]"), found)
+                });
             }
             Value::Object(map) if known.is_object() || others.is_object() => {
                 for (name, below) in map {
-                    match known.get(name).or(Some(others).filter(|others| others.is_object())) {
+                    match known
+                        .get(name)
+                        .or(Some(others).filter(|others| others.is_object()))
+                    {
                         Some(rule) => depart(rule, below, &format!("{at}.{name}"), found),
                         None => found.push(format!("{at}.{name}: not known")),
                     }
@@ -330,12 +388,23 @@ mod tests {
             assert_eq!(departures(&manifest), Vec::<String>::new());
             let spec = &manifest["spec"];
             assert_eq!(
-                (&spec["completions"], &spec["parallelism"], &spec["completionMode"]),
+                (
+                    &spec["completions"],
+                    &spec["parallelism"],
+                    &spec["completionMode"]
+                ),
                 (&json!(3), &json!(2), &json!("Indexed"))
             );
-            let (labels, pod) = (&spec["template"]["metadata"]["labels"], &spec["template"]["spec"]);
-            let apart = &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
-            assert_eq!(&apart["labelSelector"]["matchLabels"], labels, "pods of the sweep repel each other");
+            let (labels, pod) = (
+                &spec["template"]["metadata"]["labels"],
+                &spec["template"]["spec"],
+            );
+            let apart = &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                [0];
+            assert_eq!(
+                &apart["labelSelector"]["matchLabels"], labels,
+                "pods of the sweep repel each other"
+            );
             assert_eq!(apart["topologyKey"], HOST_NAME);
             assert_eq!(pod["containers"][0]["args"].as_array().unwrap()[6..], WORDS);
         }
@@ -344,12 +413,13 @@ mod tests {
     /// Where there is a value, as JSON pointers.
     fn places(value: &Value, at: &str, all: &mut Vec<String>) {
         match value {
-            Value::Object(map) => {
-                map.iter().for_each(|(name, below)| places(below, &format!("{at}/{}", name.replace('/', "~1")), all))
-            }
-            Value::Array(list) => {
-                list.iter().enumerate().for_each(|(i, below)| places(below, &format!("{at}/{i}"), all))
-            }
+            Value::Object(map) => map.iter().for_each(|(name, below)| {
+                places(below, &format!("{at}/{}", name.replace('/', "~1")), all)
+            }),
+            Value::Array(list) => list
+                .iter()
+                .enumerate()
+                .for_each(|(i, below)| places(below, &format!("{at}/{i}"), all)),
             _ => {}
         }
         all.push(at.to_owned());
@@ -362,15 +432,25 @@ mod tests {
         for at in &all {
             let mut spoilt = whole.clone();
             let value = spoilt.pointer_mut(at).unwrap();
-            *value = if value.is_object() { json!(true) } else { json!({ "another": 1 }) };
+            *value = if value.is_object() {
+                json!(true)
+            } else {
+                json!({ "another": 1 })
+            };
             assert!(!departures(&spoilt).is_empty(), "{at} of another type");
             let (parent, name) = at.rsplit_once('/').unwrap_or_default();
             let mut spoilt = whole.clone();
-            if let Some(Value::Object(map)) = spoilt.pointer_mut(parent).filter(|_| !name.is_empty()) {
+            if let Some(Value::Object(map)) =
+                spoilt.pointer_mut(parent).filter(|_| !name.is_empty())
+            {
                 let value = map.remove(&name.replace("~1", "/")).unwrap();
                 map.insert("another".to_owned(), value);
                 // A label may have any name.
-                assert_eq!(departures(&spoilt).is_empty(), at.contains("abels/"), "{at} by another name");
+                assert_eq!(
+                    departures(&spoilt).is_empty(),
+                    at.contains("abels/"),
+                    "{at} by another name"
+                );
             }
         }
         assert!(all.len() > 60, "{}", all.len());
@@ -381,10 +461,16 @@ mod tests {
 
     #[test]
     fn the_yaml_is_the_same_document() {
-        for document in [made(true), json!({ "a/b": [], "c": [[1, 2], [{ "d": null }], {}], "yes": "no", "on": true })]
-        {
+        for document in [
+            made(true),
+            json!({ "a/b": [], "c": [[1, 2], [{ "d": null }], {}], "yes": "no", "on": true }),
+        ] {
             let text = yaml(&document);
-            assert_eq!(serde_yaml_ng::from_str::<Value>(&text).unwrap(), document, "{text}");
+            assert_eq!(
+                serde_yaml_ng::from_str::<Value>(&text).unwrap(),
+                document,
+                "{text}"
+            );
         }
     }
 
@@ -413,7 +499,12 @@ mod tests {
         );
         assert!(nodes["d"].as_ref().unwrap_err().ends_with("the taint gpu") && nodes.len() == 4);
         assert_eq!(nodes_of(&text, true).unwrap()["d"], Ok("host-d".to_owned()));
-        assert!(nodes_of(b"{}", false).unwrap_err().contains("holds no items") && nodes_of(b"<", false).is_err());
+        assert!(
+            nodes_of(b"{}", false)
+                .unwrap_err()
+                .contains("holds no items")
+                && nodes_of(b"<", false).is_err()
+        );
     }
 
     #[test]
@@ -427,8 +518,21 @@ mod tests {
                 "containerStatuses": [{ "state": { "waiting": { "reason": "ErrImagePull" } } }] } },
         ] });
         let pods = pods_of(&serde_json::to_vec(&list).unwrap()).unwrap();
-        assert_eq!(pods[0], Pod { name: "p1".into(), node: Some("n1".into()), phase: Phase::Ended });
-        assert_eq!(pods[1].phase, Phase::Waits("Unschedulable: 0/3 nodes\u{fffd}[1m".into()));
-        assert_eq!((&pods[2].phase, pods[2].node.as_deref()), (&Phase::Waits("ErrImagePull".into()), Some("n3")));
+        assert_eq!(
+            pods[0],
+            Pod {
+                name: "p1".into(),
+                node: Some("n1".into()),
+                phase: Phase::Ended
+            }
+        );
+        assert_eq!(
+            pods[1].phase,
+            Phase::Waits("Unschedulable: 0/3 nodes\u{fffd}[1m".into())
+        );
+        assert_eq!(
+            (&pods[2].phase, pods[2].node.as_deref()),
+            (&Phase::Waits("ErrImagePull".into()), Some("n3"))
+        );
     }
 }

@@ -42,7 +42,11 @@ pub fn parse(list: &str) -> Result<Vec<String>, String> {
     }
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
-    if names.is_empty() { Err(format!("“{}” names no node", short(list))) } else { Ok(names) }
+    if names.is_empty() {
+        Err(format!("“{}” names no node", short(list)))
+    } else {
+        Ok(names)
+    }
 }
 
 fn too_many() -> String {
@@ -76,9 +80,15 @@ fn parts(list: &str) -> Result<Vec<(char, &str)>, String> {
         from = at + c.len_utf8();
     }
     match operator {
-        _ if inside => Err(format!("“{}” has a bracket that is not closed", short(list))),
+        _ if inside => Err(format!(
+            "“{}” has a bracket that is not closed",
+            short(list)
+        )),
         ',' => Ok(parts),
-        operator => Err(format!("“{}” ends with “{operator}”, and a list must follow it", short(list))),
+        operator => Err(format!(
+            "“{}” ends with “{operator}”, and a list must follow it",
+            short(list)
+        )),
     }
 }
 
@@ -86,16 +96,25 @@ fn parts(list: &str) -> Result<Vec<(char, &str)>, String> {
 fn expand(pattern: &str) -> Result<Vec<String>, String> {
     if pattern.starts_with('@') {
         let group = short(pattern);
-        return Err(format!("“{group}” is a group of nodes, which only the site knows: give `$(nodeset -e {group})`"));
+        return Err(format!(
+            "“{group}” is a group of nodes, which only the site knows: give `$(nodeset -e {group})`"
+        ));
     }
     let mut names = vec![String::new()];
     let mut rest = pattern;
     while let Some((text, after)) = rest.split_once('[') {
         let Some((ranges, tail)) = after.split_once(']') else {
-            return Err(format!("“{}” has a bracket that is not closed", short(pattern)));
+            return Err(format!(
+                "“{}” has a bracket that is not closed",
+                short(pattern)
+            ));
         };
-        let numbers = numbers(ranges, names.len()).map_err(|why| format!("“{}”: {why}", short(pattern)))?;
-        names = names.iter().flat_map(|name| numbers.iter().map(move |n| format!("{name}{text}{n}"))).collect();
+        let numbers =
+            numbers(ranges, names.len()).map_err(|why| format!("“{}”: {why}", short(pattern)))?;
+        names = names
+            .iter()
+            .flat_map(|name| numbers.iter().map(move |n| format!("{name}{text}{n}")))
+            .collect();
         rest = tail;
     }
     names.iter_mut().for_each(|name| name.push_str(rest));
@@ -113,19 +132,36 @@ fn numbers(ranges: &str, times: usize) -> Result<Vec<String>, String> {
         let (bounds, step) = range.split_once('/').unwrap_or((range, "1"));
         let (first, last) = bounds.split_once('-').unwrap_or((bounds, bounds));
         let number = |text: &str| {
-            if text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit()) { text.parse::<u64>().ok() } else { None }
+            if text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit()) {
+                text.parse::<u64>().ok()
+            } else {
+                None
+            }
         };
-        let (Some(low), Some(high), Some(step)) = (number(first), number(last), number(step)) else {
+        let (Some(low), Some(high), Some(step)) = (number(first), number(last), number(step))
+        else {
             return Err(wrong());
         };
         if low > high || step == 0 {
             return Err(wrong());
         }
-        if ((high - low) / step + 1).saturating_add(all.len() as u64).saturating_mul(times as u64) > MOST_NODES as u64 {
+        if ((high - low) / step + 1)
+            .saturating_add(all.len() as u64)
+            .saturating_mul(times as u64)
+            > MOST_NODES as u64
+        {
             return Err(too_many());
         }
-        let width = if first.starts_with('0') { first.len() } else { 0 };
-        all.extend((low..=high).step_by(usize::try_from(step).map_err(|_| wrong())?).map(|n| format!("{n:0width$}")));
+        let width = if first.starts_with('0') {
+            first.len()
+        } else {
+            0
+        };
+        all.extend(
+            (low..=high)
+                .step_by(usize::try_from(step).map_err(|_| wrong())?)
+                .map(|n| format!("{n:0width$}")),
+        );
     }
     Ok(all)
 }
@@ -141,17 +177,34 @@ pub fn fold(names: &[String]) -> String {
         match digits.parse::<u64>() {
             Ok(number) if digits.len() <= 12 => {
                 // Zeros in front: a nought alone has none.
-                let width = if digits.len() > 1 && digits.starts_with('0') { digits.len() } else { 0 };
-                numbered.entry((stem, domain, width)).or_default().insert(number);
+                let width = if digits.len() > 1 && digits.starts_with('0') {
+                    digits.len()
+                } else {
+                    0
+                };
+                numbered
+                    .entry((stem, domain, width))
+                    .or_default()
+                    .insert(number);
             }
             _ => drop(plain.insert(name)),
         }
     }
-    let numbered = numbered.into_iter().map(|((stem, domain, width), numbers)| {
-        let ranges = ranges(&numbers, width);
-        if numbers.len() == 1 { format!("{stem}{ranges}{domain}") } else { format!("{stem}[{ranges}]{domain}") }
-    });
-    let all: Vec<String> = plain.into_iter().map(str::to_owned).chain(numbered).collect();
+    let numbered = numbered
+        .into_iter()
+        .map(|((stem, domain, width), numbers)| {
+            let ranges = ranges(&numbers, width);
+            if numbers.len() == 1 {
+                format!("{stem}{ranges}{domain}")
+            } else {
+                format!("{stem}[{ranges}]{domain}")
+            }
+        });
+    let all: Vec<String> = plain
+        .into_iter()
+        .map(str::to_owned)
+        .chain(numbered)
+        .collect();
     all.join(",")
 }
 
@@ -169,9 +222,16 @@ fn numbered_part(name: &str) -> (&str, &str, &str) {
 /// The names without their domains where they can still be told apart, else as they are: for labels that have little
 /// room.
 pub fn short_names<'a>(names: &[&'a str]) -> Vec<&'a str> {
-    let short: Vec<&str> = names.iter().map(|name| name.split('.').next().unwrap_or(name)).collect();
+    let short: Vec<&str> = names
+        .iter()
+        .map(|name| name.split('.').next().unwrap_or(name))
+        .collect();
     let distinct = short.iter().collect::<BTreeSet<_>>().len();
-    if distinct == names.iter().collect::<BTreeSet<_>>().len() { short } else { names.to_vec() }
+    if distinct == names.iter().collect::<BTreeSet<_>>().len() {
+        short
+    } else {
+        names.to_vec()
+    }
 }
 
 /// Numbers as ranges, with zeros up to this width. A number that outgrew the width keeps its own, so ranges end there.
@@ -231,14 +291,21 @@ mod tests {
             ("n[1-999999999999]", "more than"),
             ("n[1-999][1-999]", "more than"),
         ] {
-            assert!(all(list).starts_with("error") && all(list).contains(why), "{list}: {}", all(list));
+            assert!(
+                all(list).starts_with("error") && all(list).contains(why),
+                "{list}: {}",
+                all(list)
+            );
         }
     }
 
     #[test]
     fn names_fold_into_ranges() {
         let folded = |list: &str| fold(&parse(list).unwrap());
-        assert_eq!(folded("n3,n1,n2,n10,login,m07,m08"), "login,m[07-08],n[1-3,10]");
+        assert_eq!(
+            folded("n3,n1,n2,n10,login,m07,m08"),
+            "login,m[07-08],n[1-3,10]"
+        );
         assert_eq!(folded("n1"), "n1");
         assert_eq!(folded("n[0-3]"), "n[0-3]");
         assert_eq!(folded("n[098-101]"), "n[100-101],n[098-099]");
@@ -246,13 +313,22 @@ mod tests {
             folded("ip-10-7.eu.example,ip-10-8.eu.example,ip-10-8.us.example"),
             "ip-10-[7-8].eu.example,ip-10-8.us.example"
         );
-        assert_eq!(folded("web.r1,web.r2,1.rack,2.rack"), "[1-2].rack,web.r[1-2]");
+        assert_eq!(
+            folded("web.r1,web.r2,1.rack,2.rack"),
+            "[1-2].rack,web.r[1-2]"
+        );
     }
 
     #[test]
     fn names_are_shortened_where_they_stay_different() {
-        assert_eq!(short_names(&["a.x.example", "b.x.example", "c"]), ["a", "b", "c"]);
-        assert_eq!(short_names(&["a.x.example", "a.y.example"]), ["a.x.example", "a.y.example"]);
+        assert_eq!(
+            short_names(&["a.x.example", "b.x.example", "c"]),
+            ["a", "b", "c"]
+        );
+        assert_eq!(
+            short_names(&["a.x.example", "a.y.example"]),
+            ["a.x.example", "a.y.example"]
+        );
         assert_eq!(short_names(&["a.x.example", "a.x.example"]), ["a", "a"]);
     }
 

@@ -59,7 +59,10 @@ fn middle<T: PartialOrd + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
 fn common<T: Ord>(settings: impl Iterator<Item = T>, hosts: usize, most: usize) -> Option<T> {
     let mut counts: BTreeMap<T, usize> = BTreeMap::new();
     settings.for_each(|setting| *counts.entry(setting).or_default() += 1);
-    counts.into_iter().find(|(_, count)| *count + most >= hosts && *count * 2 > hosts).map(|(setting, _)| setting)
+    counts
+        .into_iter()
+        .find(|(_, count)| *count + most >= hosts && *count * 2 > hosts)
+        .map(|(setting, _)| setting)
 }
 
 fn quota_of(host: &HostRow) -> f64 {
@@ -72,14 +75,21 @@ fn word(setting: &Option<String>) -> &str {
 }
 
 /// The mitigations that both hosts tell, and that differ: here and usual.
-fn mitigated_otherwise(here: &BTreeMap<String, String>, usual: &BTreeMap<String, String>) -> Option<[String; 2]> {
+fn mitigated_otherwise(
+    here: &BTreeMap<String, String>,
+    usual: &BTreeMap<String, String>,
+) -> Option<[String; 2]> {
     let differ: Vec<&String> = here
         .iter()
         .filter(|(what, state)| usual.get(*what).is_some_and(|u| u != *state))
         .map(|(what, _)| what)
         .collect();
     let listed = |of: &BTreeMap<String, String>| {
-        differ.iter().map(|what| format!("{what}: {}", of[*what])).collect::<Vec<_>>().join("; ")
+        differ
+            .iter()
+            .map(|what| format!("{what}: {}", of[*what]))
+            .collect::<Vec<_>>()
+            .join("; ")
     };
     (!differ.is_empty()).then(|| [listed(here), listed(usual)])
 }
@@ -93,14 +103,20 @@ impl<'a> Usual<'a> {
         let most = FEW.max((MANY * hosts.len() as f64) as usize);
         let (mut rows, known) = (vec![(0, 0); names.len()], names.len());
         for host in &hosts {
-            host.cells.iter().for_each(|cell| rows[cell.0 as usize].0 += 1);
+            host.cells
+                .iter()
+                .for_each(|cell| rows[cell.0 as usize].0 += 1);
             host.failed
                 .iter()
                 .filter(|(row, _)| (*row as usize) < known)
                 .for_each(|(row, _)| rows[*row as usize].1 += 1);
         }
         let of_all = |setting: fn(&'a Description) -> &'a str| {
-            common(hosts.iter().map(|host| setting(&host.description)), hosts.len(), most)
+            common(
+                hosts.iter().map(|host| setting(&host.description)),
+                hosts.len(),
+                most,
+            )
         };
         Some(Usual {
             most,
@@ -110,7 +126,11 @@ impl<'a> Usual<'a> {
             filters: middle(hosts.iter().filter_map(|host| host.description.filters)).unwrap_or(0),
             thp: of_all(|d| word(&d.thp)),
             governor: of_all(|d| word(&d.governor)),
-            mitigations: common(hosts.iter().map(|host| &host.description.mitigations), hosts.len(), most),
+            mitigations: common(
+                hosts.iter().map(|host| &host.description.mitigations),
+                hosts.len(),
+                most,
+            ),
             rows,
             hosts,
             names,
@@ -119,7 +139,11 @@ impl<'a> Usual<'a> {
 
     /// Whether so few hosts are like this that they are odd.
     fn few(&self, like: impl Fn(&Description) -> bool) -> bool {
-        self.hosts.iter().filter(|host| like(&host.description)).count() <= self.most
+        self.hosts
+            .iter()
+            .filter(|host| like(&host.description))
+            .count()
+            <= self.most
     }
 
     /// In what a host is odd, those that take the CPU first.
@@ -128,8 +152,17 @@ impl<'a> Usual<'a> {
         let mut found = self.of_cpu(host);
         let filters = |d: &Description| d.filters.unwrap_or(0);
         if filters(d) > self.filters && self.few(|other| filters(other) > self.filters) {
-            let evidence = format!("seccomp filters: {} here, {} on its peers", filters(d), self.filters);
-            found.push(Odd { cause: "syscall.entry", layer: Layer::Kernel, evidence, of_cpu: false });
+            let evidence = format!(
+                "seccomp filters: {} here, {} on its peers",
+                filters(d),
+                self.filters
+            );
+            found.push(Odd {
+                cause: "syscall.entry",
+                layer: Layer::Kernel,
+                evidence,
+                of_cpu: false,
+            });
         }
         found.extend(self.other_settings(d));
         found.extend(self.failed(host));
@@ -141,19 +174,43 @@ impl<'a> Usual<'a> {
         let mut found = Vec::new();
         let mut odd = |what: &str, cause, layer, here: &str, usual: &str| {
             let shown = |text: &str| fingerpost_record::text::clean_short(text, 200);
-            let evidence = format!("{what}: {} here, {} on its peers", shown(here), shown(usual));
-            found.push(Odd { cause, layer, evidence, of_cpu: false });
+            let evidence = format!(
+                "{what}: {} here, {} on its peers",
+                shown(here),
+                shown(usual)
+            );
+            found.push(Odd {
+                cause,
+                layer,
+                evidence,
+                of_cpu: false,
+            });
         };
         let other = |usual: Option<&'a str>, here: &str| {
             usual.filter(|usual| *usual != here && !usual.is_empty() && !here.is_empty())
         };
         if let Some(usual) = other(self.thp, word(&d.thp)) {
-            odd("transparent huge pages", "memory.page_size", Layer::Memory, word(&d.thp), usual);
+            odd(
+                "transparent huge pages",
+                "memory.page_size",
+                Layer::Memory,
+                word(&d.thp),
+                usual,
+            );
         }
         if let Some(usual) = other(self.governor, word(&d.governor)) {
-            odd("frequency governor", "cpu.speed", Layer::Cpu, word(&d.governor), usual);
+            odd(
+                "frequency governor",
+                "cpu.speed",
+                Layer::Cpu,
+                word(&d.governor),
+                usual,
+            );
         }
-        if let Some([here, usual]) = self.mitigations.and_then(|usual| mitigated_otherwise(&d.mitigations, usual)) {
+        if let Some([here, usual]) = self
+            .mitigations
+            .and_then(|usual| mitigated_otherwise(&d.mitigations, usual))
+        {
             odd("mitigations", "cpu.mitigation", Layer::Cpu, &here, &usual);
         }
         found
@@ -163,24 +220,44 @@ impl<'a> Usual<'a> {
     fn of_cpu(&self, host: &HostRow) -> Vec<Odd> {
         let d = &host.description;
         let mut found = Vec::new();
-        let mut odd = |cause, evidence| found.push(Odd { cause, layer: Layer::Scheduler, evidence, of_cpu: true });
-        if quota_of(host) < self.quota && self.few(|other| other.quota.unwrap_or(f64::INFINITY) < self.quota) {
+        let mut odd = |cause, evidence| {
+            found.push(Odd {
+                cause,
+                layer: Layer::Scheduler,
+                evidence,
+                of_cpu: true,
+            })
+        };
+        if quota_of(host) < self.quota
+            && self.few(|other| other.quota.unwrap_or(f64::INFINITY) < self.quota)
+        {
             let usual = if self.quota.is_finite() {
                 format!("{} CPUs on its peers", self.quota)
             } else {
                 "none on its peers".into()
             };
-            odd("cpu.quota", format!("CPU quota: {} CPUs here, {usual}", quota_of(host)));
+            odd(
+                "cpu.quota",
+                format!("CPU quota: {} CPUs here, {usual}", quota_of(host)),
+            );
         }
         if d.cpus > 0 && d.cpus < self.cpus && self.few(|other| other.cpus < self.cpus) {
-            odd("cpu.affinity", format!("CPUs allowed: {} here, {} on its peers", d.cpus, self.cpus));
+            odd(
+                "cpu.affinity",
+                format!("CPUs allowed: {} here, {} on its peers", d.cpus, self.cpus),
+            );
         }
         // As many as there are CPUs, before the run and after it: something else wants them all the time.
-        let oversubscribed = |d: &Description| d.runnable >= u64::from(d.cpus.max(1)) && d.runnable > self.runnable + 1;
+        let oversubscribed = |d: &Description| {
+            d.runnable >= u64::from(d.cpus.max(1)) && d.runnable > self.runnable + 1
+        };
         if oversubscribed(d) && self.few(oversubscribed) {
             odd(
                 "cpu.contention",
-                format!("runnable processes beside the run: {} here, {} on its peers", d.runnable, self.runnable),
+                format!(
+                    "runnable processes beside the run: {} here, {} on its peers",
+                    d.runnable, self.runnable
+                ),
             );
         }
         found
@@ -190,10 +267,16 @@ impl<'a> Usual<'a> {
     fn failed(&self, host: &HostRow) -> Vec<Odd> {
         let alone = |row: usize| {
             self.rows.get(row).is_some_and(|(measured, failed)| {
-                *failed <= self.most && measured + failed + self.most >= self.hosts.len() && *measured + 1 >= FEWEST
+                *failed <= self.most
+                    && measured + failed + self.most >= self.hosts.len()
+                    && *measured + 1 >= FEWEST
             })
         };
-        let rows = host.failed.iter().filter(|(row, _)| alone(*row as usize)).take(MOST_FAILED);
+        let rows = host
+            .failed
+            .iter()
+            .filter(|(row, _)| alone(*row as usize))
+            .take(MOST_FAILED);
         let odd = |(row, reason): &(u32, String)| {
             let row = &self.names[*row as usize];
             let of_group = row.group.cause();
@@ -206,7 +289,10 @@ impl<'a> Usual<'a> {
             Some(Odd {
                 cause,
                 layer: of_group.map(|cause| cause.layer)?,
-                evidence: format!("{} could not be measured here, and was on its peers: {reason}", row.name()),
+                evidence: format!(
+                    "{} could not be measured here, and was on its peers: {reason}",
+                    row.name()
+                ),
                 of_cpu: false,
             })
         };
@@ -225,10 +311,14 @@ mod tests {
         let mut table = Table::default();
         for host in 0..hosts {
             let mut run = fixture::run();
-            (run.host.cgroup.cpu_quota, run.host.cpu.count, run.host.thp) = (None, 4, Some("madvise".into()));
+            (run.host.cgroup.cpu_quota, run.host.cpu.count, run.host.thp) =
+                (None, 4, Some("madvise".into()));
             run.host.seccomp_filters = Some(0);
-            run.host.task_mitigations =
-                [("speculative store bypass".to_owned(), "thread vulnerable".to_owned())].into();
+            run.host.task_mitigations = [(
+                "speculative store bypass".to_owned(),
+                "thread vulnerable".to_owned(),
+            )]
+            .into();
             run.host.before.runnable = 2;
             run.host.after = Some(run.host.before.clone());
             if host < odd {
@@ -236,25 +326,48 @@ mod tests {
             }
             table.add(&format!("n{host}"), &run, Stamp::default());
         }
-        let Some(usual) = Usual::of(table.hosts.iter().collect(), &table.rows) else { return vec!["too few"] };
-        assert!(table.hosts[odd..].iter().all(|host| usual.odd(host).is_empty()), "nobody else is odd");
-        usual.odd(&table.hosts[0]).iter().map(|odd| odd.cause).collect()
+        let Some(usual) = Usual::of(table.hosts.iter().collect(), &table.rows) else {
+            return vec!["too few"];
+        };
+        assert!(
+            table.hosts[odd..]
+                .iter()
+                .all(|host| usual.odd(host).is_empty()),
+            "nobody else is odd"
+        );
+        usual
+            .odd(&table.hosts[0])
+            .iter()
+            .map(|odd| odd.cause)
+            .collect()
     }
 
     #[test]
     fn what_one_host_has_and_its_peers_have_not_is_told() {
         assert_eq!(found(|_| {}, 8, 0), Vec::<&str>::new());
-        assert_eq!(found(|run| run.host.cgroup.cpu_quota = Some(0.5), 8, 1), ["cpu.quota"]);
+        assert_eq!(
+            found(|run| run.host.cgroup.cpu_quota = Some(0.5), 8, 1),
+            ["cpu.quota"]
+        );
         assert_eq!(found(|run| run.host.cpu.count = 2, 8, 1), ["cpu.affinity"]);
-        assert_eq!(found(|run| run.host.seccomp_filters = Some(3), 8, 1), ["syscall.entry"]);
-        assert_eq!(found(|run| run.host.thp = Some("never".into()), 8, 1), ["memory.page_size"]);
+        assert_eq!(
+            found(|run| run.host.seccomp_filters = Some(3), 8, 1),
+            ["syscall.entry"]
+        );
+        assert_eq!(
+            found(|run| run.host.thp = Some("never".into()), 8, 1),
+            ["memory.page_size"]
+        );
         let busy = |run: &mut Run| {
             run.host.before.runnable = 7;
             run.host.after = Some(run.host.before.clone());
         };
         assert_eq!(found(busy, 8, 1), ["cpu.contention"]);
         // At the beginning only.
-        assert_eq!(found(|run| run.host.before.runnable = 7, 8, 1), Vec::<&str>::new());
+        assert_eq!(
+            found(|run| run.host.before.runnable = 7, 8, 1),
+            Vec::<&str>::new()
+        );
         // As many as CPUs want them all, whatever their peers have beside the run.
         let all_wanted = |run: &mut Run| {
             run.host.before.runnable = 4;
@@ -262,11 +375,17 @@ mod tests {
         };
         assert_eq!(found(all_wanted, 8, 1), ["cpu.contention"]);
         let mitigated = |run: &mut Run| {
-            _ = run.host.task_mitigations.insert("speculative store bypass".into(), "thread mitigated".into())
+            _ = run
+                .host
+                .task_mitigations
+                .insert("speculative store bypass".into(), "thread mitigated".into())
         };
         assert_eq!(found(mitigated, 8, 1), ["cpu.mitigation"]);
         // A record of a version that does not tell is no other.
-        assert_eq!(found(|run| run.host.task_mitigations.clear(), 8, 1), Vec::<&str>::new());
+        assert_eq!(
+            found(|run| run.host.task_mitigations.clear(), 8, 1),
+            Vec::<&str>::new()
+        );
         let cannot = |run: &mut Run| {
             let m = run
                 .measurements
@@ -280,7 +399,10 @@ mod tests {
 
     #[test]
     fn what_many_have_is_another_kind_and_seven_are_too_few() {
-        assert_eq!(found(|run| run.host.cgroup.cpu_quota = Some(0.5), 7, 1), ["too few"]);
+        assert_eq!(
+            found(|run| run.host.cgroup.cpu_quota = Some(0.5), 7, 1),
+            ["too few"]
+        );
         let mut table = Table::default();
         for host in 0..20 {
             let mut run = fixture::run();

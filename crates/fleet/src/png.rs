@@ -10,10 +10,16 @@ use flate2::write::ZlibEncoder;
 
 /// The bytes of a PNG file: `pixels` are numbers of the palette, line by line. Nothing for a picture without pixels.
 pub fn indexed(width: usize, pixels: &[u8], palette: &[[u8; 3]]) -> Option<Vec<u8>> {
-    let height = pixels.len().checked_div(width).filter(|height| *height > 0)?;
+    let height = pixels
+        .len()
+        .checked_div(width)
+        .filter(|height| *height > 0)?;
     let mut stream = ZlibEncoder::new(Vec::new(), Compression::new(9));
     for line in pixels.chunks_exact(width) {
-        stream.write_all(&[0]).and_then(|()| stream.write_all(line)).ok()?;
+        stream
+            .write_all(&[0])
+            .and_then(|()| stream.write_all(line))
+            .ok()?;
     }
     let mut head = Vec::with_capacity(13);
     head.extend_from_slice(&u32::try_from(width).ok()?.to_be_bytes());
@@ -49,12 +55,17 @@ mod tests {
         let file = indexed(2, &[0, 1, 1, 0, 1, 1], &[[255, 255, 255], [1, 2, 3]]).unwrap();
         assert_eq!(&file[..8], b"\x89PNG\r\n\x1a\n");
         // The specification's own IEND.
-        assert_eq!(&file[file.len() - 12..], [0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82]);
+        assert_eq!(
+            &file[file.len() - 12..],
+            [0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82]
+        );
         assert_eq!(&file[16..24], [0, 0, 0, 2, 0, 0, 0, 3]);
         let at = file.windows(4).position(|w| w == b"IDAT").unwrap();
         let length = u32::from_be_bytes(file[at - 4..at].try_into().unwrap()) as usize;
         let mut lines = Vec::new();
-        flate2::read::ZlibDecoder::new(&file[at + 4..at + 4 + length]).read_to_end(&mut lines).unwrap();
+        flate2::read::ZlibDecoder::new(&file[at + 4..at + 4 + length])
+            .read_to_end(&mut lines)
+            .unwrap();
         assert_eq!(lines, [0, 0, 1, 0, 1, 0, 0, 1, 1]);
         assert_eq!((indexed(0, &[], &[]), indexed(3, &[1], &[])), (None, None));
     }

@@ -37,19 +37,35 @@ struct Pair {
 ///
 /// # Errors
 /// The system's. A record that cannot be read takes no part.
-pub fn rollout(before: &Sweep, after: &Sweep, treated: Option<&BTreeSet<String>>) -> Result<Rollout, SweepError> {
+pub fn rollout(
+    before: &Sweep,
+    after: &Sweep,
+    treated: Option<&BTreeSet<String>>,
+) -> Result<Rollout, SweepError> {
     let (mut table, after) = (Table::of(before)?, Table::of(after)?);
     let numbers: Vec<u32> = after.rows.iter().map(|row| table.number_of(row)).collect();
-    let later: HashMap<&str, &HostRow> = after.hosts.iter().map(|host| (host.node.as_str(), host)).collect();
+    let later: HashMap<&str, &HostRow> = after
+        .hosts
+        .iter()
+        .map(|host| (host.node.as_str(), host))
+        .collect();
     let pair = |host: &HostRow| {
         let now = later.get(host.node.as_str())?;
         let got = treated.map_or_else(|| host.group != now.group, |list| list.contains(&host.node));
-        let old: HashMap<u32, (f32, f32)> = host.cells.iter().map(|(row, log, own)| (*row, (*log, *own))).collect();
+        let old: HashMap<u32, (f32, f32)> = host
+            .cells
+            .iter()
+            .map(|(row, log, own)| (*row, (*log, *own)))
+            .collect();
         let change = |(row, log, own): &Cell| {
             let row = numbers[*row as usize];
-            old.get(&row).map(|(before, own_before)| (row, log - before, own.hypot(*own_before)))
+            old.get(&row)
+                .map(|(before, own_before)| (row, log - before, own.hypot(*own_before)))
         };
-        Some(Pair { treated: got, change: now.cells.iter().filter_map(change).collect() })
+        Some(Pair {
+            treated: got,
+            change: now.cells.iter().filter_map(change).collect(),
+        })
     };
     let pairs: Vec<Pair> = table.hosts.iter().filter_map(pair).collect();
     Ok(judged(&table, &pairs))
@@ -58,8 +74,10 @@ pub fn rollout(before: &Sweep, after: &Sweep, treated: Option<&BTreeSet<String>>
 fn judged(table: &Table, pairs: &[Pair]) -> Rollout {
     let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group.number()).collect();
     let rows = (0..table.rows.len() as u32).map(Unit::Row);
-    let units: Vec<Unit> =
-        std::iter::once(Unit::All).chain(families.into_iter().map(Unit::Family)).chain(rows).collect();
+    let units: Vec<Unit> = std::iter::once(Unit::All)
+        .chain(families.into_iter().map(Unit::Family))
+        .chain(rows)
+        .collect();
     let effect = |unit: &Unit| {
         let of = |treated: bool| -> Vec<(f64, f64)> {
             pairs
@@ -70,11 +88,18 @@ fn judged(table: &Table, pairs: &[Pair]) -> Rollout {
         };
         Some((*unit, fleet::rollout(&of(true), &of(false))?))
     };
-    let effects: Vec<(Unit, fleet::Effect)> = fleet::by_every_cpu(&units, effect).into_iter().flatten().collect();
+    let effects: Vec<(Unit, fleet::Effect)> = fleet::by_every_cpu(&units, effect)
+        .into_iter()
+        .flatten()
+        .collect();
     let stands = adjust(&effects.iter().map(|(_, e)| e.p).collect::<Vec<_>>());
-    let stand = effects.iter().zip(stands).filter(|(_, q)| *q <= FALSE_DISCOVERIES);
-    let mut changed: Vec<Slower> =
-        stand.map(|((unit, e), _)| Slower::by(table.unit_name(*unit), [e.log, e.low, e.high])).collect();
+    let stand = effects
+        .iter()
+        .zip(stands)
+        .filter(|(_, q)| *q <= FALSE_DISCOVERIES);
+    let mut changed: Vec<Slower> = stand
+        .map(|((unit, e), _)| Slower::by(table.unit_name(*unit), [e.log, e.low, e.high]))
+        .collect();
     changed.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let treated = pairs.iter().filter(|pair| pair.treated).count();
     Rollout {

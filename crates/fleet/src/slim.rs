@@ -27,12 +27,20 @@ const DIGITS: usize = 6;
 pub fn slim(mut run: Run) -> Run {
     run.host.compilers.clear();
     run.measurements.iter_mut().for_each(slim_row);
-    Run { observations: Vec::new(), budgets: Vec::new(), paths: Vec::new(), findings: Vec::new(), ..run }
+    Run {
+        observations: Vec::new(),
+        budgets: Vec::new(),
+        paths: Vec::new(),
+        findings: Vec::new(),
+        ..run
+    }
 }
 
 fn slim_row(m: &mut Measurement) {
     if let Some(e) = &mut m.estimate {
-        [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(|v| *v = rounded(*v));
+        [&mut e.value, &mut e.low, &mut e.high]
+            .into_iter()
+            .for_each(|v| *v = rounded(*v));
     }
     (m.percentiles, m.processes) = (None, Vec::new());
 }
@@ -49,8 +57,8 @@ fn by_text(value: f64) -> f64 {
 
 /// Powers of ten that a floating-point number holds exactly.
 const POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
-    1e21, 1e22,
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
 /// The same number, by a multiplication and a division with exact powers of ten, each of which is rounded once. Nothing
@@ -59,10 +67,22 @@ const POWERS: [f64; 23] = [
 fn by_arithmetic(value: f64) -> Option<f64> {
     let places = (DIGITS as i32 - 1).saturating_sub(value.abs().log10().floor() as i32);
     let power = *POWERS.get(places.unsigned_abs() as usize)?;
-    let scaled = if places < 0 { value / power } else { value * power };
+    let scaled = if places < 0 {
+        value / power
+    } else {
+        value * power
+    };
     let whole = scaled.round();
-    let clear = (scaled - whole).abs() < 0.499_999 && whole.abs() >= POWERS[DIGITS - 1] && whole.abs() < POWERS[DIGITS];
-    clear.then(|| if places < 0 { whole * power } else { whole / power })
+    let clear = (scaled - whole).abs() < 0.499_999
+        && whole.abs() >= POWERS[DIGITS - 1]
+        && whole.abs() < POWERS[DIGITS];
+    clear.then(|| {
+        if places < 0 {
+            whole * power
+        } else {
+            whole / power
+        }
+    })
 }
 
 /// A record as it is kept: JSON, gzipped.
@@ -82,10 +102,14 @@ pub fn pack(run: &Run) -> io::Result<Vec<u8>> {
 pub fn unpack(bytes: &[u8], name: &str) -> Result<Run, LoadError> {
     let syntax = |message: String| LoadError::Syntax(name.to_owned(), message);
     let mut text = Vec::new();
-    let read = GzDecoder::new(bytes).take(MOST_BYTES + 1).read_to_end(&mut text);
+    let read = GzDecoder::new(bytes)
+        .take(MOST_BYTES + 1)
+        .read_to_end(&mut text);
     read.map_err(|e| syntax(format!("it cannot be unpacked: {e}")))?;
     if text.len() as u64 > MOST_BYTES {
-        return Err(syntax(format!("it unpacks to more than {MOST_BYTES} bytes")));
+        return Err(syntax(format!(
+            "it unpacks to more than {MOST_BYTES} bytes"
+        )));
     }
     load::from_slice(&text, name)
 }
@@ -113,9 +137,15 @@ mod tests {
         let slim = slim(run.clone());
         let again = unpack(&pack(&slim).unwrap(), "n1").unwrap();
         assert_eq!(again, slim);
-        assert_eq!((again.measurements.len(), again.paths.len()), (run.measurements.len(), 0));
+        assert_eq!(
+            (again.measurements.len(), again.paths.len()),
+            (run.measurements.len(), 0)
+        );
         for (a, b) in again.measurements.iter().zip(&run.measurements) {
-            assert_eq!((&a.probe, &a.params, a.outcome, a.processes.len()), (&b.probe, &b.params, b.outcome, 0));
+            assert_eq!(
+                (&a.probe, &a.params, a.outcome, a.processes.len()),
+                (&b.probe, &b.params, b.outcome, 0)
+            );
             if let (Some(a), Some(b)) = (a.estimate, b.estimate) {
                 assert!((a.value - b.value).abs() <= 1e-5 * b.value.abs());
             }
@@ -124,7 +154,10 @@ mod tests {
 
     #[test]
     fn figures_keep_six_digits() {
-        assert_eq!([rounded(1234567.0), rounded(0.0), rounded(-0.123_456_78)], [1_234_570.0, 0.0, -0.123_457]);
+        assert_eq!(
+            [rounded(1234567.0), rounded(0.0), rounded(-0.123_456_78)],
+            [1_234_570.0, 0.0, -0.123_457]
+        );
     }
 
     #[test]
@@ -132,7 +165,9 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(3);
         let mut by_arithmetic = 0;
         for _ in 0..100_000 {
-            let figure = (0.1 + rng.f64()) * 10_f64.powi(rng.i32(-25..25)) * if rng.bool() { 1.0 } else { -1.0 };
+            let figure = (0.1 + rng.f64())
+                * 10_f64.powi(rng.i32(-25..25))
+                * if rng.bool() { 1.0 } else { -1.0 };
             // Also figures that have seven digits and end in 5, or are next to a power of ten.
             let near = [
                 by_text(figure),
@@ -140,14 +175,26 @@ mod tests {
                 (rng.i32(0..1_000_000) as f64 + 0.5) / 1e3,
                 10_f64.powi(rng.i32(-20..20)),
             ];
-            for value in near.into_iter().flat_map(|v| [v, v.next_up(), v.next_down()]).chain([figure]) {
-                assert_eq!(rounded(value).to_bits(), by_text(value).to_bits(), "{value:e}");
+            for value in near
+                .into_iter()
+                .flat_map(|v| [v, v.next_up(), v.next_down()])
+                .chain([figure])
+            {
+                assert_eq!(
+                    rounded(value).to_bits(),
+                    by_text(value).to_bits(),
+                    "{value:e}"
+                );
                 by_arithmetic += usize::from(super::by_arithmetic(value).is_some());
             }
         }
         assert!(by_arithmetic > 500_000, "{by_arithmetic}");
         let odd = [f64::MAX, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, -0.0];
-        assert!(odd.iter().all(|v| rounded(*v).to_bits() == by_text(*v).to_bits()) && rounded(f64::NAN).is_nan());
+        assert!(
+            odd.iter()
+                .all(|v| rounded(*v).to_bits() == by_text(*v).to_bits())
+                && rounded(f64::NAN).is_nan()
+        );
     }
 
     #[test]
@@ -157,12 +204,20 @@ mod tests {
             assert!(unpack(&whole[..cut], "n1").is_err(), "{cut}");
         }
         let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
-        bomb.write_all(&vec![b' '; MOST_BYTES as usize + 10]).unwrap();
-        assert!(unpack(&bomb.finish().unwrap(), "n1").unwrap_err().to_string().contains("more than"));
+        bomb.write_all(&vec![b' '; MOST_BYTES as usize + 10])
+            .unwrap();
+        assert!(
+            unpack(&bomb.finish().unwrap(), "n1")
+                .unwrap_err()
+                .to_string()
+                .contains("more than")
+        );
         let mut rng = 1_u64;
         for _ in 0..300 {
             let mut bytes = whole.clone();
-            rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            rng = rng
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let at = (rng >> 33) as usize % bytes.len();
             bytes[at] ^= 1 << (rng >> 60 & 7);
             let _ = unpack(&bytes, "n1");

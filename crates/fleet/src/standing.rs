@@ -40,7 +40,12 @@ impl Slower {
     /// From logarithms: the effect, and the ends of its interval.
     pub(crate) fn by(what: String, logs: [f64; 3]) -> Slower {
         let [ratio, low, high] = logs.map(f64::exp);
-        Slower { what, ratio, low, high }
+        Slower {
+            what,
+            ratio,
+            low,
+            high,
+        }
     }
 }
 
@@ -86,5 +91,9 @@ pub struct PeerGroup {
 
 /// A host of which nothing but this is said.
 pub(crate) fn plain(node: &str, standing: Standing) -> Host {
-    Host { node: node.to_owned(), standing, ..Host::default() }
+    Host {
+        node: node.to_owned(),
+        standing,
+        ..Host::default()
+    }
 }

@@ -89,7 +89,11 @@ pub enum Pass {
 
 impl Pass {
     fn dir(self) -> &'static str {
-        if self == Pass::First { "hosts" } else { "again" }
+        if self == Pass::First {
+            "hosts"
+        } else {
+            "again"
+        }
     }
 }
 
@@ -132,13 +136,20 @@ impl Sweep {
     /// # Errors
     /// The system's, as when there is such a directory.
     pub fn create(dir: &Path, manifest: Manifest) -> Result<Sweep, SweepError> {
-        let private =
-            |path: &Path| fs::DirBuilder::new().mode(0o700).create(path).map_err(io_error("make the directory", path));
+        let private = |path: &Path| {
+            fs::DirBuilder::new()
+                .mode(0o700)
+                .create(path)
+                .map_err(io_error("make the directory", path))
+        };
         private(dir)?;
         for below in BELOW {
             private(&dir.join(below))?;
         }
-        let sweep = Sweep { dir: dir.to_owned(), manifest };
+        let sweep = Sweep {
+            dir: dir.to_owned(),
+            manifest,
+        };
         let text = serde_json::to_vec_pretty(&sweep.manifest).expect("a manifest is plain data");
         write_whole(&dir.join("manifest.json"), &text)?;
         Ok(sweep)
@@ -151,20 +162,28 @@ impl Sweep {
     pub fn open(dir: &Path) -> Result<Sweep, SweepError> {
         let path = dir.join("manifest.json");
         let not_one = |why: String| SweepError::NotOne(shown(dir), clean_short(&why, 200));
-        let text =
-            open::beginning(&path, MOST_MANIFEST).map_err(|e| not_one(format!("manifest.json cannot be read: {e}")))?;
-        let manifest: Manifest = serde_json::from_slice(&text).map_err(|e| not_one(format!("manifest.json: {e}")))?;
+        let text = open::beginning(&path, MOST_MANIFEST)
+            .map_err(|e| not_one(format!("manifest.json cannot be read: {e}")))?;
+        let manifest: Manifest =
+            serde_json::from_slice(&text).map_err(|e| not_one(format!("manifest.json: {e}")))?;
         if manifest.schema != SCHEMA {
-            return Err(not_one(format!("its format is “{}”, this version reads “{SCHEMA}”", manifest.schema)));
+            return Err(not_one(format!(
+                "its format is “{}”, this version reads “{SCHEMA}”",
+                manifest.schema
+            )));
         }
-        Ok(Sweep { dir: dir.to_owned(), manifest })
+        Ok(Sweep {
+            dir: dir.to_owned(),
+            manifest,
+        })
     }
 
     /// Takes the directory away again, where nothing came from any host; whether it did. What is not the sweep's own
     /// stays, and the directory with it.
     pub fn withdraw(&self) -> bool {
         let below = || BELOW.iter().map(|name| self.dir.join(name));
-        let empty = |dir: PathBuf| fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+        let empty =
+            |dir: PathBuf| fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
         if !below().all(empty) {
             return false;
         }
@@ -210,7 +229,13 @@ impl Sweep {
         // One that cannot be read any more is no record.
         if let Some(kept) = self.read(pass, node).ok().filter(|_| pass == Pass::First) {
             if kept.id != run.id {
-                write_whole(&self.dir.join("more").join(format!("{node}-{}.json.gz", run.id)), &packed)?;
+                write_whole(
+                    &self
+                        .dir
+                        .join("more")
+                        .join(format!("{node}-{}.json.gz", run.id)),
+                    &packed,
+                )?;
             }
             return Ok(None);
         }
@@ -227,14 +252,20 @@ impl Sweep {
     /// The system's.
     pub fn fail(&self, node: &str, reason: &str) -> Result<(), SweepError> {
         self.check(node)?;
-        Ok(write_whole(&self.dir.join("failed").join(node), clean_short(reason, REASON).as_bytes())?)
+        Ok(write_whole(
+            &self.dir.join("failed").join(node),
+            clean_short(reason, REASON).as_bytes(),
+        )?)
     }
 
     fn check(&self, node: &str) -> Result<(), SweepError> {
         if nodes::is_name(node) {
             return Ok(());
         }
-        Err(SweepError::NotOne(shown(&self.dir), format!("“{}” cannot be the name of a node", clean_short(node, 60))))
+        Err(SweepError::NotOne(
+            shown(&self.dir),
+            format!("“{}” cannot be the name of a node", clean_short(node, 60)),
+        ))
     }
 
     /// A host's record.
@@ -257,10 +288,19 @@ impl Sweep {
     fn names(&self, below: &str, suffix: &str) -> Result<Vec<String>, SweepError> {
         let dir = self.dir.join(below);
         let entries = fs::read_dir(&dir).map_err(io_error("list", &dir))?;
-        let name =
-            |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.strip_suffix(suffix).map(str::to_owned);
-        let mut names: Vec<String> =
-            entries.filter_map(name).filter(|name| nodes::is_name(name)).take(nodes::MOST_NODES).collect();
+        let name = |entry: io::Result<fs::DirEntry>| {
+            entry
+                .ok()?
+                .file_name()
+                .to_str()?
+                .strip_suffix(suffix)
+                .map(str::to_owned)
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(name)
+            .filter(|name| nodes::is_name(name))
+            .take(nodes::MOST_NODES)
+            .collect();
         names.sort();
         Ok(names)
     }
@@ -270,15 +310,23 @@ impl Sweep {
     /// # Errors
     /// The system's, or that the manifest's list is none.
     pub fn states(&self) -> Result<BTreeMap<String, State>, SweepError> {
-        let asked = nodes::parse(&self.manifest.nodes).map_err(|why| SweepError::NotOne(shown(&self.dir), why))?;
-        let mut states: BTreeMap<String, State> = asked.into_iter().map(|node| (node, State::Left)).collect();
+        let asked = nodes::parse(&self.manifest.nodes)
+            .map_err(|why| SweepError::NotOne(shown(&self.dir), why))?;
+        let mut states: BTreeMap<String, State> =
+            asked.into_iter().map(|node| (node, State::Left)).collect();
         for node in self.names("failed", "")? {
             let read = open::beginning(&self.dir.join("failed").join(&node), 4096);
             let reason = read.ok().and_then(|reason| String::from_utf8(reason).ok());
-            let reason = reason.map_or("its reason cannot be read".into(), |reason| clean_short(&reason, REASON));
+            let reason = reason.map_or("its reason cannot be read".into(), |reason| {
+                clean_short(&reason, REASON)
+            });
             states.insert(node, State::Failed(reason));
         }
-        states.extend(self.measured(Pass::First)?.into_iter().map(|node| (node, State::Measured)));
+        states.extend(
+            self.measured(Pass::First)?
+                .into_iter()
+                .map(|node| (node, State::Measured)),
+        );
         Ok(states)
     }
 }
@@ -289,8 +337,12 @@ mod tests {
     use fingerpost_record::fixture;
 
     fn sweep(dir: &Path) -> Sweep {
-        let manifest =
-            Manifest { schema: SCHEMA.into(), nodes: "n[1-3]".into(), engine: "ssh".into(), ..Manifest::default() };
+        let manifest = Manifest {
+            schema: SCHEMA.into(),
+            nodes: "n[1-3]".into(),
+            engine: "ssh".into(),
+            ..Manifest::default()
+        };
         Sweep::create(dir, manifest).unwrap()
     }
 
@@ -305,7 +357,14 @@ mod tests {
         let again = Sweep::open(&home.path().join("s")).unwrap();
         assert_eq!(again.manifest, made.manifest);
         let states: Vec<State> = again.states().unwrap().into_values().collect();
-        assert_eq!(states, [State::Failed("no route\u{fffd}[1m".into()), State::Measured, State::Left]);
+        assert_eq!(
+            states,
+            [
+                State::Failed("no route\u{fffd}[1m".into()),
+                State::Measured,
+                State::Left
+            ]
+        );
         assert_eq!(again.read(Pass::First, "n2").unwrap().id, fixture::run().id);
         assert!(
             Sweep::create(&home.path().join("s"), Manifest::default()).is_err(),
@@ -316,22 +375,42 @@ mod tests {
     #[test]
     fn a_sweep_that_nothing_came_to_is_taken_away_and_no_other() {
         let home = tempfile::tempdir().unwrap();
-        let (empty, other) = (sweep(&home.path().join("empty")), sweep(&home.path().join("other")));
+        let (empty, other) = (
+            sweep(&home.path().join("empty")),
+            sweep(&home.path().join("other")),
+        );
         other.fail("n1", "no route").unwrap();
         assert!(empty.withdraw() && !empty.dir().exists());
-        assert!(!other.withdraw() && other.states().unwrap()["n1"] == State::Failed("no route".into()));
+        assert!(
+            !other.withdraw() && other.states().unwrap()["n1"] == State::Failed("no route".into())
+        );
     }
 
     #[test]
     fn a_second_record_of_a_host_is_kept_beside_the_first() {
         let home = tempfile::tempdir().unwrap();
         let sweep = sweep(&home.path().join("s"));
-        let (first, second) = (fixture::run(), Run { id: "20260101T000000Z-00000002".into(), ..fixture::run() });
-        assert_eq!(sweep.put_run(Pass::First, "n1", first.clone()).unwrap(), Some(slim::slim(first.clone())));
-        assert_eq!(sweep.put_run(Pass::First, "n1", first.clone()).unwrap(), None);
+        let (first, second) = (
+            fixture::run(),
+            Run {
+                id: "20260101T000000Z-00000002".into(),
+                ..fixture::run()
+            },
+        );
+        assert_eq!(
+            sweep.put_run(Pass::First, "n1", first.clone()).unwrap(),
+            Some(slim::slim(first.clone()))
+        );
+        assert_eq!(
+            sweep.put_run(Pass::First, "n1", first.clone()).unwrap(),
+            None
+        );
         assert_eq!(sweep.put_run(Pass::First, "n1", second).unwrap(), None);
         assert_eq!(sweep.read(Pass::First, "n1").unwrap().id, first.id);
-        assert_eq!(sweep.names("more", ".json.gz").unwrap(), ["n1-20260101T000000Z-00000002"]);
+        assert_eq!(
+            sweep.names("more", ".json.gz").unwrap(),
+            ["n1-20260101T000000Z-00000002"]
+        );
     }
 
     #[test]
@@ -339,11 +418,22 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let sweep = sweep(&home.path().join("s"));
         let packed = slim::pack(&slim::slim(fixture::run())).unwrap();
-        assert!(sweep.put(Pass::First, "n1", &packed[..packed.len() / 2]).is_err());
-        assert!(sweep.put(Pass::First, "../n1", &packed).is_err() && sweep.fail("a/b", "x").is_err());
+        assert!(
+            sweep
+                .put(Pass::First, "n1", &packed[..packed.len() / 2])
+                .is_err()
+        );
+        assert!(
+            sweep.put(Pass::First, "../n1", &packed).is_err() && sweep.fail("a/b", "x").is_err()
+        );
         assert_eq!(sweep.measured(Pass::First).unwrap(), Vec::<String>::new());
         fs::write(home.path().join("s/hosts/n3.json.gz"), b"nonsense").unwrap();
         assert!(sweep.read(Pass::First, "n3").is_err());
-        assert!(Sweep::open(home.path()).unwrap_err().to_string().contains("is no sweep"));
+        assert!(
+            Sweep::open(home.path())
+                .unwrap_err()
+                .to_string()
+                .contains("is no sweep")
+        );
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use fingerpost_diagnose::fleet::{self, Grid, peer_group};
 use fingerpost_diagnose::probes::groups::Group;
 use fingerpost_record::cause::Cause;
-use fingerpost_record::{Better, Exercises, Measurement, Outcome, Params, Run, Unit, few_processes};
+use fingerpost_record::{
+    Better, Exercises, Measurement, Outcome, Params, Run, Unit, few_processes,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::description::{self, Description};
@@ -39,9 +41,22 @@ fn not_known_yet() -> Group {
 
 impl Row {
     /// A row of this probe.
-    pub fn new(probe: String, version: u32, params: Params, unit: Unit, exercises: Option<Exercises>) -> Row {
+    pub fn new(
+        probe: String,
+        version: u32,
+        params: Params,
+        unit: Unit,
+        exercises: Option<Exercises>,
+    ) -> Row {
         let group = Group::of(&probe, exercises);
-        Row { probe, version, params, unit, exercises, group }
+        Row {
+            probe,
+            version,
+            params,
+            unit,
+            exercises,
+            group,
+        }
     }
 
     fn is_of(&self, m: &Measurement) -> bool {
@@ -50,7 +65,11 @@ impl Row {
 
     /// The row as a person reads it.
     pub fn name(&self) -> String {
-        if self.params.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) }
+        if self.params.is_empty() {
+            self.probe.clone()
+        } else {
+            format!("{} {}", self.probe, self.params)
+        }
     }
 }
 
@@ -97,8 +116,18 @@ const TOGETHER: usize = 64;
 impl Table {
     /// A table of these rows and hosts.
     pub(crate) fn made_of(rows: Vec<Row>, hosts: Vec<HostRow>) -> Table {
-        let number = |(n, row): (usize, &Row)| ((row.probe.clone(), row.version, row.params.clone()), n as u32);
-        Table { numbers: rows.iter().enumerate().map(number).collect(), rows, hosts, unreadable: BTreeMap::new() }
+        let number = |(n, row): (usize, &Row)| {
+            (
+                (row.probe.clone(), row.version, row.params.clone()),
+                n as u32,
+            )
+        };
+        Table {
+            numbers: rows.iter().enumerate().map(number).collect(),
+            rows,
+            hosts,
+            unreadable: BTreeMap::new(),
+        }
     }
 
     /// Adds a host, whose record has this stamp.
@@ -114,12 +143,30 @@ impl Table {
         let failed = run
             .measurements
             .iter()
-            .filter_map(|m| description::failure(m).map(|reason| (self.number(m, &mut next), reason)))
+            .filter_map(|m| {
+                description::failure(m).map(|reason| (self.number(m, &mut next), reason))
+            })
             .collect();
-        let without = run.measurements.iter().filter(|m| m.outcome != Outcome::Measured).count();
-        let (group, started, description) =
-            (peer_group(&run.host), run.started.clone(), Arc::new(Description::of(&run.host)));
-        HostRow { node: node.into(), group, started, without, stamp, cells, failed, description }
+        let without = run
+            .measurements
+            .iter()
+            .filter(|m| m.outcome != Outcome::Measured)
+            .count();
+        let (group, started, description) = (
+            peer_group(&run.host),
+            run.started.clone(),
+            Arc::new(Description::of(&run.host)),
+        );
+        HostRow {
+            node: node.into(),
+            group,
+            started,
+            without,
+            stamp,
+            cells,
+            failed,
+            description,
+        }
     }
 
     /// The figures of a run by this table's rows; rows that it lacks are added.
@@ -136,7 +183,9 @@ impl Table {
     fn number(&mut self, m: &Measurement, next: &mut usize) -> u32 {
         let number = match self.rows.get(*next) {
             Some(row) if row.is_of(m) => *next as u32,
-            _ => self.found(&m.probe, m.version, &m.params, m.unit, || m.descriptor().exercises),
+            _ => self.found(&m.probe, m.version, &m.params, m.unit, || {
+                m.descriptor().exercises
+            }),
         };
         *next = number as usize + 1;
         number
@@ -144,7 +193,9 @@ impl Table {
 
     /// The number here of a row of another table; one that is not here yet is added.
     pub fn number_of(&mut self, row: &Row) -> u32 {
-        self.found(&row.probe, row.version, &row.params, row.unit, || row.exercises)
+        self.found(&row.probe, row.version, &row.params, row.unit, || {
+            row.exercises
+        })
     }
 
     fn found(
@@ -156,10 +207,19 @@ impl Table {
         exercises: impl FnOnce() -> Option<Exercises>,
     ) -> u32 {
         let next = self.rows.len() as u32;
-        *self.numbers.entry((probe.to_owned(), version, params.clone())).or_insert_with(|| {
-            self.rows.push(Row::new(probe.to_owned(), version, params.clone(), unit, exercises()));
-            next
-        })
+        *self
+            .numbers
+            .entry((probe.to_owned(), version, params.clone()))
+            .or_insert_with(|| {
+                self.rows.push(Row::new(
+                    probe.to_owned(),
+                    version,
+                    params.clone(),
+                    unit,
+                    exercises(),
+                ));
+                next
+            })
     }
 
     /// Whether the row of this number is one of a unit's.
@@ -172,7 +232,10 @@ impl Table {
     }
 
     fn group_of(&self, family: u8) -> Option<Group> {
-        self.rows.iter().map(|row| row.group).find(|group| group.number() == family)
+        self.rows
+            .iter()
+            .map(|row| row.group)
+            .find(|group| group.number() == family)
     }
 
     /// A family as a person calls it.
@@ -182,7 +245,8 @@ impl Table {
             Group::Workload => "servers and programs under load",
             other => other.words().unwrap_or("other rows"),
         };
-        self.group_of(family).map_or_else(String::new, |group| words(group).to_owned())
+        self.group_of(family)
+            .map_or_else(String::new, |group| words(group).to_owned())
     }
 
     /// The cause that a unit points at by itself.
@@ -215,15 +279,26 @@ impl Table {
     /// The figures of these hosts. They lie host by host here and row by row there: some hosts' next rows are taken in
     /// turns, so that what is written lies together.
     pub fn grid(&self, hosts: &[usize]) -> Grid {
-        let mut grid = Grid::new(hosts.len(), self.rows.iter().map(|row| row.group.number()).collect());
-        let cells: Vec<&[Cell]> = hosts.iter().map(|host| &self.hosts[*host].cells[..]).collect();
+        let mut grid = Grid::new(
+            hosts.len(),
+            self.rows.iter().map(|row| row.group.number()).collect(),
+        );
+        let cells: Vec<&[Cell]> = hosts
+            .iter()
+            .map(|host| &self.hosts[*host].cells[..])
+            .collect();
         for (block, cells) in cells.chunks(TOGETHER).enumerate() {
             let longest = cells.iter().map(|cells| cells.len()).max().unwrap_or(0);
             for from in (0..longest).step_by(TOGETHER) {
                 for (at, cells) in cells.iter().enumerate() {
                     let part = from.min(cells.len())..(from + TOGETHER).min(cells.len());
                     for (row, log, own) in &cells[part] {
-                        grid.set(block * TOGETHER + at, *row as usize, f64::from(*log), f64::from(*own));
+                        grid.set(
+                            block * TOGETHER + at,
+                            *row as usize,
+                            f64::from(*log),
+                            f64::from(*own),
+                        );
                     }
                 }
             }
@@ -238,13 +313,20 @@ impl Table {
 /// are few, and have an interval that says so: a host on which one row takes so long that there is time for no third is
 /// the one that is looked for.
 fn figure(m: &Measurement) -> Option<(f32, f32)> {
-    let relied_on = m.outcome == Outcome::Measured || few_processes(m).is_some_and(|processes| processes > 1);
-    let e = m.estimate.filter(|e| relied_on && e.low > 0.0 && e.value > 0.0 && e.high >= e.low)?;
+    let relied_on =
+        m.outcome == Outcome::Measured || few_processes(m).is_some_and(|processes| processes > 1);
+    let e = m
+        .estimate
+        .filter(|e| relied_on && e.low > 0.0 && e.value > 0.0 && e.high >= e.low)?;
     if matches!(m.unit, Unit::Count | Unit::Bytes | Unit::Percent) {
         return None;
     }
     let own = (e.high / e.low).ln() / 2.0 / HALF_95;
-    let log = if m.better == Better::Lower { e.value.ln() } else { -e.value.ln() };
+    let log = if m.better == Better::Lower {
+        e.value.ln()
+    } else {
+        -e.value.ln()
+    };
     Some((log as f32, own as f32))
 }
 
@@ -259,7 +341,11 @@ mod tests {
         let mut table = Table::default();
         let whole = table.cells(&run).len();
         assert!(whole > 0);
-        let at = run.measurements.iter().position(|m| figure(m).is_some()).unwrap();
+        let at = run
+            .measurements
+            .iter()
+            .position(|m| figure(m).is_some())
+            .unwrap();
         let m = &mut run.measurements[at];
         m.better = Better::Higher;
         let faster = figure(m).unwrap().0;
@@ -271,7 +357,11 @@ mod tests {
             table.cells(&run).len()
         };
         assert_eq!(with("the machine was busy".into()), whole - 1);
-        assert_eq!(with(too_few_processes(2, 3)), whole, "their interval says how little is known");
+        assert_eq!(
+            with(too_few_processes(2, 3)),
+            whole,
+            "their interval says how little is known"
+        );
         assert_eq!(with(too_few_processes(1, 3)), whole - 1, "one has none");
         assert_eq!(table.rows.len(), table.numbers.len());
     }
@@ -281,7 +371,11 @@ mod tests {
         let mut run = fixture::run();
         let mut table = Table::default();
         let of = |table: &mut Table, run: &Run| -> BTreeMap<String, Cell> {
-            table.cells(run).into_iter().map(|cell| (table.rows[cell.0 as usize].name(), cell)).collect()
+            table
+                .cells(run)
+                .into_iter()
+                .map(|cell| (table.rows[cell.0 as usize].name(), cell))
+                .collect()
         };
         let first = of(&mut table, &run);
         let rows = table.rows.len();
@@ -289,8 +383,16 @@ mod tests {
         assert_eq!(of(&mut table, &run), first);
         run.measurements.swap(0, 1);
         run.measurements.remove(2);
-        assert!(of(&mut table, &run).iter().all(|(name, cell)| first[name] == *cell));
-        run.measurements.iter_mut().find(|m| figure(m).is_some()).unwrap().version += 1;
+        assert!(
+            of(&mut table, &run)
+                .iter()
+                .all(|(name, cell)| first[name] == *cell)
+        );
+        run.measurements
+            .iter_mut()
+            .find(|m| figure(m).is_some())
+            .unwrap()
+            .version += 1;
         of(&mut table, &run);
         assert_eq!(
             (table.rows.len() - rows, table.numbers.len()),
@@ -303,22 +405,46 @@ mod tests {
     fn the_grid_has_each_hosts_figures_in_its_column() {
         let mut table = Table {
             rows: vec![
-                Row::new("syscall.null".into(), 1, Params::new(), Unit::Nanoseconds, Some(Exercises::Syscall));
+                Row::new(
+                    "syscall.null".into(),
+                    1,
+                    Params::new(),
+                    Unit::Nanoseconds,
+                    Some(Exercises::Syscall)
+                );
                 150
             ],
             ..Table::default()
         };
         // Hosts with all rows, with some in another order, and with none.
         let cells = |host: usize| {
-            (0..150_u32).rev().filter(move |row| host.is_multiple_of(3) || *row as usize % (host + 1) == 1)
+            (0..150_u32)
+                .rev()
+                .filter(move |row| host.is_multiple_of(3) || *row as usize % (host + 1) == 1)
         };
-        let of_host = |host: usize| cells(host).map(|row| (row, host as f32, row as f32)).collect();
-        table.hosts = (0..130).map(|host| HostRow { cells: of_host(host), ..HostRow::default() }).collect();
+        let of_host = |host: usize| {
+            cells(host)
+                .map(|row| (row, host as f32, row as f32))
+                .collect()
+        };
+        table.hosts = (0..130)
+            .map(|host| HostRow {
+                cells: of_host(host),
+                ..HostRow::default()
+            })
+            .collect();
         let hosts: Vec<usize> = (0..130).rev().collect();
         let grid = table.grid(&hosts);
         for row in 0..150_u32 {
-            let expected = |host: &usize| cells(*host).any(|r| r == row).then(|| (*host as f64, f64::from(row)));
-            assert_eq!(grid.row(row as usize), hosts.iter().map(expected).collect::<Vec<_>>());
+            let expected = |host: &usize| {
+                cells(*host)
+                    .any(|r| r == row)
+                    .then(|| (*host as f64, f64::from(row)))
+            };
+            assert_eq!(
+                grid.row(row as usize),
+                hosts.iter().map(expected).collect::<Vec<_>>()
+            );
         }
     }
 }

@@ -31,9 +31,17 @@ const REASON: usize = 200;
 /// The lines that send these bytes.
 pub fn lines(node: &str, bytes: &[u8]) -> Vec<String> {
     let text = BASE64_STANDARD.encode(bytes);
-    let parts: Vec<&str> = (0..text.len()).step_by(PART).map(|at| &text[at..text.len().min(at + PART)]).collect();
+    let parts: Vec<&str> = (0..text.len())
+        .step_by(PART)
+        .map(|at| &text[at..text.len().min(at + PART)])
+        .collect();
     let last = format!("{MARK}{node} end {} {:08x}", parts.len(), sum(bytes));
-    parts.iter().enumerate().map(|(n, part)| format!("{MARK}{node} {n} {part}")).chain([last]).collect()
+    parts
+        .iter()
+        .enumerate()
+        .map(|(n, part)| format!("{MARK}{node} {n} {part}"))
+        .chain([last])
+        .collect()
 }
 
 /// The line that says that the node has begun to measure: until it came, its job may stand in a queue.
@@ -44,12 +52,16 @@ pub fn began(node: &str) -> String {
 /// The node whose line says so.
 pub fn begun(line: &str) -> Option<&str> {
     let (_, line) = line.trim_end().split_once(MARK)?;
-    line.strip_suffix(" began").filter(|node| !node.contains(' '))
+    line.strip_suffix(" began")
+        .filter(|node| !node.contains(' '))
 }
 
 /// The line that says why there is no record.
 pub fn failure(node: &str, reason: &str) -> String {
-    format!("{MARK}{node} failed {}", fingerpost_record::text::clean_short(reason, REASON))
+    format!(
+        "{MARK}{node} failed {}",
+        fingerpost_record::text::clean_short(reason, REASON)
+    )
 }
 
 /// What a node's lines came to.
@@ -70,7 +82,11 @@ pub struct Collector {
 impl Collector {
     /// Takes a line; gives the node and its answer when it was that one's last. `expected` says whether a node may
     /// answer.
-    pub fn line(&mut self, line: &str, expected: impl Fn(&str) -> bool) -> Option<(String, Answer)> {
+    pub fn line(
+        &mut self,
+        line: &str,
+        expected: impl Fn(&str) -> bool,
+    ) -> Option<(String, Answer)> {
         // Slurm's and kubectl's labels, and what a program printed without a line end, stand before the mark.
         let (_, line) = line.trim_end().split_once(MARK)?;
         let mut words = line.splitn(3, ' ');
@@ -81,7 +97,10 @@ impl Collector {
         match what {
             "failed" => {
                 self.open.remove(node);
-                Some((node.to_owned(), Answer::Failed(fingerpost_record::text::clean_short(rest, REASON))))
+                Some((
+                    node.to_owned(),
+                    Answer::Failed(fingerpost_record::text::clean_short(rest, REASON)),
+                ))
             }
             "end" => Some((node.to_owned(), self.end(node, rest))),
             number => self.part(node, number.parse().ok()?, rest),
@@ -110,11 +129,13 @@ impl Collector {
 
     fn end(&mut self, node: &str, rest: &str) -> Answer {
         let text = self.open.remove(node).unwrap_or_default();
-        let stated = rest
-            .split_once(' ')
-            .and_then(|(n, sum)| Some((n.parse::<usize>().ok()?, u32::from_str_radix(sum, 16).ok()?)));
+        let stated = rest.split_once(' ').and_then(|(n, sum)| {
+            Some((n.parse::<usize>().ok()?, u32::from_str_radix(sum, 16).ok()?))
+        });
         match (stated, BASE64_STANDARD.decode(&text)) {
-            (Some((parts, stated)), Ok(bytes)) if parts == text.len().div_ceil(PART) && stated == sum(&bytes) => {
+            (Some((parts, stated)), Ok(bytes))
+                if parts == text.len().div_ceil(PART) && stated == sum(&bytes) =>
+            {
                 Answer::Record(bytes)
             }
             _ => Answer::Failed("its record came damaged: parts or checksum do not agree".into()),
@@ -141,7 +162,10 @@ mod tests {
 
     fn collect(lines: &[String]) -> Vec<(String, Answer)> {
         let mut collector = Collector::default();
-        lines.iter().filter_map(|line| collector.line(line, |node| node.starts_with('n'))).collect()
+        lines
+            .iter()
+            .filter_map(|line| collector.line(line, |node| node.starts_with('n')))
+            .collect()
     }
 
     #[test]
@@ -150,7 +174,10 @@ mod tests {
         let (mut of_a, of_b) = (lines("n1", &a), lines("n2", &b));
         assert!(of_a.iter().chain(&of_b).all(|line| line.len() < 1000));
         of_a.push(failure("n3", "no\u{1b}[31m space"));
-        let mut mixed = vec!["slurmstepd: hello".to_owned(), "FINGERPOST x1 end 0 00000000".to_owned()];
+        let mut mixed = vec![
+            "slurmstepd: hello".to_owned(),
+            "FINGERPOST x1 end 0 00000000".to_owned(),
+        ];
         let most = of_a.len().max(of_b.len());
         for at in 0..most {
             mixed.extend(of_a.get(at).map(|line| format!("12: {line}")));
@@ -159,28 +186,47 @@ mod tests {
         let mut got = collect(&mixed);
         got.sort_by(|x, y| x.0.cmp(&y.0));
         let reason = Answer::Failed("no\u{fffd}[31m space".into());
-        assert_eq!(got, [("n1".into(), Answer::Record(a)), ("n2".into(), Answer::Record(b)), ("n3".into(), reason)]);
+        assert_eq!(
+            got,
+            [
+                ("n1".into(), Answer::Record(a)),
+                ("n2".into(), Answer::Record(b)),
+                ("n3".into(), reason)
+            ]
+        );
     }
 
     #[test]
     fn that_a_node_began_is_no_answer() {
         let line = began("n1");
-        assert_eq!([begun(&line), begun(&format!("12: {line}\n"))], [Some("n1"), Some("n1")]);
-        assert_eq!([begun("FINGERPOST n1 failed it never began"), begun("n1 began")], [None, None]);
+        assert_eq!(
+            [begun(&line), begun(&format!("12: {line}\n"))],
+            [Some("n1"), Some("n1")]
+        );
+        assert_eq!(
+            [
+                begun("FINGERPOST n1 failed it never began"),
+                begun("n1 began")
+            ],
+            [None, None]
+        );
         assert!(collect(&[line]).is_empty());
     }
 
     #[test]
     fn a_record_that_lacks_a_line_has_a_changed_one_or_none_is_a_failure() {
         let sent = lines("n1", &[1; 2000]);
-        let failed = |lines: &[String]| matches!(collect(lines).first(), Some((_, Answer::Failed(_))));
+        let failed =
+            |lines: &[String]| matches!(collect(lines).first(), Some((_, Answer::Failed(_))));
         assert!(failed(&[&sent[..1], &sent[2..]].concat()));
         let mut changed = sent.clone();
         changed[1].replace_range(20..21, "z");
         assert!(failed(&changed));
         assert!(failed(&sent[sent.len() - 1..]));
         let mut collector = Collector::default();
-        sent[..2].iter().for_each(|line| drop(collector.line(line, |_| true)));
+        sent[..2]
+            .iter()
+            .for_each(|line| drop(collector.line(line, |_| true)));
         assert_eq!(collector.unfinished().collect::<Vec<_>>(), ["n1"]);
     }
 

@@ -80,27 +80,39 @@ pub fn run(cpus: &[usize], at_once: usize, duration: Duration) -> Vec<Samples> {
     let at_once = at_once.clamp(1, cpus.len().max(1));
     let share = duration / cpus.len().div_ceil(at_once).max(1) as u32;
     let start = Instant::now();
-    cpus.chunks(at_once).flat_map(|group| run_together(group, steps, start, share)).collect()
+    cpus.chunks(at_once)
+        .flat_map(|group| run_together(group, steps, start, share))
+        .collect()
 }
 
 fn run_together(cpus: &[usize], steps: u64, start: Instant, share: Duration) -> Vec<Samples> {
     std::thread::scope(|scope| {
-        let start_one =
-            |&cpu: &usize| std::thread::Builder::new().spawn_scoped(scope, move || repeat(cpu, steps, start, share));
+        let start_one = |&cpu: &usize| {
+            std::thread::Builder::new()
+                .spawn_scoped(scope, move || repeat(cpu, steps, start, share))
+        };
         let threads: Vec<_> = cpus.iter().map(start_one).collect();
         // A CPU for which no thread can be had (RLIMIT_NPROC) is left out.
-        threads.into_iter().filter_map(|thread| thread.ok()?.join().ok()).collect()
+        threads
+            .into_iter()
+            .filter_map(|thread| thread.ok()?.join().ok())
+            .collect()
     })
 }
 
 /// A thread of its own, so that nothing else is confined to the CPU. A CPU that we may not use, or no longer, has no
 /// pieces.
 fn repeat(cpu: usize, steps: u64, start: Instant, share: Duration) -> Samples {
-    let mut samples = Samples { cpu, ..Default::default() };
+    let mut samples = Samples {
+        cpu,
+        ..Default::default()
+    };
     if affinity::pin(&[cpu]).is_err() {
         return samples;
     }
-    samples.pieces.reserve((share.as_millis() as usize).saturating_mul(2).min(1 << 20));
+    samples
+        .pieces
+        .reserve((share.as_millis() as usize).saturating_mul(2).min(1 << 20));
     let switches = || system::thread_switches().map_or(0, |switches| switches.involuntary);
     let before = switches();
     let end = Instant::now() + share;
@@ -111,7 +123,10 @@ fn repeat(cpu: usize, steps: u64, start: Instant, share: Duration) -> Samples {
         }
         work(steps);
         let ns = begun.elapsed().as_nanos() as u64;
-        samples.pieces.push(Piece { start_ns: begun.duration_since(start).as_nanos() as u64, ns });
+        samples.pieces.push(Piece {
+            start_ns: begun.duration_since(start).as_nanos() as u64,
+            ns,
+        });
     }
     samples.involuntary = switches().saturating_sub(before);
     samples
@@ -152,29 +167,59 @@ fn calibrate() -> u64 {
 
 /// What the samples say. No clock, no I/O.
 pub fn evaluate(samples: &[Samples]) -> FixedWork {
-    let measured: Vec<&Samples> = samples.iter().filter(|samples| !samples.pieces.is_empty()).collect();
+    let measured: Vec<&Samples> = samples
+        .iter()
+        .filter(|samples| !samples.pieces.is_empty())
+        .collect();
     let cpus: Vec<Steadiness> = measured.iter().map(|samples| steadiness(samples)).collect();
     let floors = cpus.iter().map(|cpu| cpu.undisturbed_ns);
-    let (fastest, slowest) = (floors.clone().fold(f64::INFINITY, f64::min), floors.fold(0.0, f64::max));
+    let (fastest, slowest) = (
+        floors.clone().fold(f64::INFINITY, f64::min),
+        floors.fold(0.0, f64::max),
+    );
     // Every piece in units of its CPU's undisturbed one, so that CPUs of different speed are no noise.
-    let pieces = measured.iter().zip(&cpus).flat_map(|(samples, cpu)| samples.pieces.iter().map(move |p| (p, cpu)));
-    let relative: Vec<f64> = pieces.map(|(p, cpu)| (p.ns as f64).max(1.0) / cpu.undisturbed_ns).collect();
+    let pieces = measured
+        .iter()
+        .zip(&cpus)
+        .flat_map(|(samples, cpu)| samples.pieces.iter().map(move |p| (p, cpu)));
+    let relative: Vec<f64> = pieces
+        .map(|(p, cpu)| (p.ns as f64).max(1.0) / cpu.undisturbed_ns)
+        .collect();
     let all = (!relative.is_empty()).then(|| Steadiness {
         cpu: None,
         undisturbed_ns: fastest,
-        longest_stall_ns: cpus.iter().map(|cpu| cpu.longest_stall_ns).fold(0.0, f64::max),
+        longest_stall_ns: cpus
+            .iter()
+            .map(|cpu| cpu.longest_stall_ns)
+            .fold(0.0, f64::max),
         involuntary: cpus.iter().map(|cpu| cpu.involuntary).sum(),
         ..summary(&relative, 1.0)
     });
-    let spread_between_cpus = if cpus.is_empty() { 0.0 } else { slowest / fastest - 1.0 };
-    FixedWork { cpus, all, spread_between_cpus }
+    let spread_between_cpus = if cpus.is_empty() {
+        0.0
+    } else {
+        slowest / fastest - 1.0
+    };
+    FixedWork {
+        cpus,
+        all,
+        spread_between_cpus,
+    }
 }
 
 fn steadiness(samples: &Samples) -> Steadiness {
-    let mut times: Vec<f64> = samples.pieces.iter().map(|piece| (piece.ns as f64).max(1.0)).collect();
+    let mut times: Vec<f64> = samples
+        .pieces
+        .iter()
+        .map(|piece| (piece.ns as f64).max(1.0))
+        .collect();
     times.sort_by(f64::total_cmp);
     let floor = times[((times.len() - 1) as f64 * UNDISTURBED) as usize];
-    Steadiness { cpu: Some(samples.cpu), involuntary: samples.involuntary, ..summary(&times, floor) }
+    Steadiness {
+        cpu: Some(samples.cpu),
+        involuntary: samples.involuntary,
+        ..summary(&times, floor)
+    }
 }
 
 fn summary(times: &[f64], floor: f64) -> Steadiness {
@@ -199,8 +244,19 @@ mod tests {
     use super::*;
 
     fn samples(cpu: usize, times: impl IntoIterator<Item = u64>) -> Samples {
-        let pieces = times.into_iter().enumerate().map(|(i, ns)| Piece { start_ns: i as u64, ns }).collect();
-        Samples { cpu, pieces, involuntary: 2 }
+        let pieces = times
+            .into_iter()
+            .enumerate()
+            .map(|(i, ns)| Piece {
+                start_ns: i as u64,
+                ns,
+            })
+            .collect();
+        Samples {
+            cpu,
+            pieces,
+            involuntary: 2,
+        }
     }
 
     #[test]
@@ -208,7 +264,13 @@ mod tests {
         let found = evaluate(&[samples(0, [1_000_000; 100]), samples(1, [1_000_000; 100])]);
         let all = found.all.unwrap();
         assert_eq!(
-            (all.pieces, all.variation, all.slow_share, all.longest_stall_ns, all.lost_share),
+            (
+                all.pieces,
+                all.variation,
+                all.slow_share,
+                all.longest_stall_ns,
+                all.lost_share
+            ),
             (200, 0.0, 0.0, 0.0, 0.0)
         );
         assert_eq!((all.involuntary, found.spread_between_cpus), (4, 0.0));
@@ -218,8 +280,19 @@ mod tests {
     fn one_long_stall_is_seen_as_one() {
         let times = (0..100).map(|i| if i == 50 { 21_000_000 } else { 1_000_000 });
         let cpu = &evaluate(&[samples(3, times)]).cpus[0];
-        assert_eq!((cpu.cpu, cpu.slow_share, cpu.longest_stall_ns, cpu.undisturbed_ns), (Some(3), 0.01, 20e6, 1e6));
-        assert!((cpu.lost_share - 20.0 / 120.0).abs() < 1e-12 && cpu.variation > 1.0, "{cpu:?}");
+        assert_eq!(
+            (
+                cpu.cpu,
+                cpu.slow_share,
+                cpu.longest_stall_ns,
+                cpu.undisturbed_ns
+            ),
+            (Some(3), 0.01, 20e6, 1e6)
+        );
+        assert!(
+            (cpu.lost_share - 20.0 / 120.0).abs() < 1e-12 && cpu.variation > 1.0,
+            "{cpu:?}"
+        );
     }
 
     #[test]
@@ -240,20 +313,36 @@ mod tests {
 
     #[test]
     fn no_pieces_no_answer() {
-        assert_eq!(evaluate(&[]), FixedWork { cpus: vec![], all: None, spread_between_cpus: 0.0 });
+        assert_eq!(
+            evaluate(&[]),
+            FixedWork {
+                cpus: vec![],
+                all: None,
+                spread_between_cpus: 0.0
+            }
+        );
         assert_eq!(evaluate(&[samples(0, [])]).all, None);
-        assert!(evaluate(&[samples(0, [0, 0])]).all.is_some_and(|all| all.variation == 0.0));
+        assert!(
+            evaluate(&[samples(0, [0, 0])])
+                .all
+                .is_some_and(|all| all.variation == 0.0)
+        );
     }
 
     #[test]
     fn it_runs_on_every_cpu_and_stays_within_its_time() {
         let cpus = affinity::allowed_cpus().unwrap();
         let measured = run(&cpus, 1, Duration::from_millis(60) * cpus.len() as u32);
-        assert_eq!(measured.iter().map(|samples| samples.cpu).collect::<Vec<_>>(), cpus);
-        assert!(
+        assert_eq!(
             measured
                 .iter()
-                .all(|samples| !samples.pieces.is_empty() && samples.pieces.iter().all(|piece| piece.ns > 0))
+                .map(|samples| samples.cpu)
+                .collect::<Vec<_>>(),
+            cpus
+        );
+        assert!(
+            measured.iter().all(|samples| !samples.pieces.is_empty()
+                && samples.pieces.iter().all(|piece| piece.ns > 0))
         );
     }
 

@@ -21,12 +21,22 @@ impl Config {
     pub(crate) fn read(paths: &Paths) -> Self {
         let release = paths.value("proc/sys/kernel/osrelease").unwrap_or_default();
         let packed = || unpack(&paths.bytes("proc/config.gz").ok()?);
-        let beside = [format!("boot/config-{release}"), format!("lib/modules/{release}/config")];
-        Self(packed().or_else(|| beside.iter().find_map(|name| paths.read(name).ok())).unwrap_or_default())
+        let beside = [
+            format!("boot/config-{release}"),
+            format!("lib/modules/{release}/config"),
+        ];
+        Self(
+            packed()
+                .or_else(|| beside.iter().find_map(|name| paths.read(name).ok()))
+                .unwrap_or_default(),
+        )
     }
 
     fn value(&self, name: &str) -> Option<&str> {
-        self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(str::trim)
+        self.0
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+            .map(str::trim)
     }
 
     fn is_on(&self, name: &str) -> bool {
@@ -40,7 +50,11 @@ impl Config {
 
     /// The debugging options that are on.
     pub(crate) fn debugging(&self) -> Vec<String> {
-        DEBUGGING.split(' ').filter(|name| self.is_on(name)).map(str::to_owned).collect()
+        DEBUGGING
+            .split(' ')
+            .filter(|name| self.is_on(name))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The preemption model that the kernel was built with, which a dynamic kernel can leave at boot.
@@ -52,13 +66,19 @@ impl Config {
             ("CONFIG_PREEMPT_VOLUNTARY", "voluntary"),
             ("CONFIG_PREEMPT_NONE", "none"),
         ];
-        models.iter().find(|(name, _)| self.is_on(name)).map(|(_, model)| *model)
+        models
+            .iter()
+            .find(|(name, _)| self.is_on(name))
+            .map(|(_, model)| *model)
     }
 }
 
 fn unpack(bytes: &[u8]) -> Option<String> {
     let mut text = Vec::new();
-    flate2::read::GzDecoder::new(bytes).take(LARGEST_CONFIG).read_to_end(&mut text).ok()?;
+    flate2::read::GzDecoder::new(bytes)
+        .take(LARGEST_CONFIG)
+        .read_to_end(&mut text)
+        .ok()?;
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
@@ -71,20 +91,37 @@ pub(crate) fn release_and_version(paths: &Paths) -> String {
 /// a shared file.
 pub(crate) fn command_line(paths: &Paths) -> Option<String> {
     let line = paths.value("proc/cmdline")?;
-    let own: Vec<&str> = line.split_ascii_whitespace().take_while(|word| *word != "--").collect();
+    let own: Vec<&str> = line
+        .split_ascii_whitespace()
+        .take_while(|word| *word != "--")
+        .collect();
     (!own.is_empty()).then(|| own.join(" "))
 }
 
 pub(crate) fn os(paths: &Paths) -> String {
-    let text = paths.read("etc/os-release").or_else(|_| paths.read("usr/lib/os-release")).unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
-    name.map(|name| name.trim().trim_matches(['"', '\'']).to_owned()).unwrap_or_else(|| "Linux".to_owned())
+    let text = paths
+        .read("etc/os-release")
+        .or_else(|_| paths.read("usr/lib/os-release"))
+        .unwrap_or_default();
+    let name = text
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.map(|name| name.trim().trim_matches(['"', '\'']).to_owned())
+        .unwrap_or_else(|| "Linux".to_owned())
 }
 
 pub(crate) fn mitigations(paths: &Paths) -> BTreeMap<String, String> {
     let directory = "sys/devices/system/cpu/vulnerabilities";
-    let value = |name: String| paths.value(format!("{directory}/{name}")).map(|value| (name, value));
-    paths.names(directory).into_iter().filter_map(value).collect()
+    let value = |name: String| {
+        paths
+            .value(format!("{directory}/{name}"))
+            .map(|value| (name, value))
+    };
+    paths
+        .names(directory)
+        .into_iter()
+        .filter_map(value)
+        .collect()
 }
 
 /// The word in brackets: `always [madvise] never`, `none voluntary (full) lazy`.
@@ -98,13 +135,28 @@ pub(crate) fn chosen(text: &str) -> Option<String> {
 pub(crate) fn preemption(paths: &Paths, config: &Config) -> Option<String> {
     let version = paths.value("proc/sys/kernel/version").unwrap_or_default();
     let has = |word: &str| version.split_ascii_whitespace().any(|w| w == word);
-    let told = paths.value("sys/kernel/debug/sched/preempt").and_then(|text| chosen(&text));
+    let told = paths
+        .value("sys/kernel/debug/sched/preempt")
+        .and_then(|text| chosen(&text));
     let cmdline = command_line(paths).unwrap_or_default();
     let asked = || {
-        cmdline.split_ascii_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back().map(str::to_owned)
+        cmdline
+            .split_ascii_whitespace()
+            .filter_map(|word| word.strip_prefix("preempt="))
+            .next_back()
+            .map(str::to_owned)
     };
-    let models = [("PREEMPT_RT", "rt"), ("PREEMPT_DYNAMIC", "dynamic"), ("PREEMPT", "full")];
-    let by_version = || models.iter().find(|(word, _)| has(word)).map(|(_, model)| (*model).to_owned());
+    let models = [
+        ("PREEMPT_RT", "rt"),
+        ("PREEMPT_DYNAMIC", "dynamic"),
+        ("PREEMPT", "full"),
+    ];
+    let by_version = || {
+        models
+            .iter()
+            .find(|(word, _)| has(word))
+            .map(|(_, model)| (*model).to_owned())
+    };
     told.or_else(|| asked().filter(|_| has("PREEMPT_DYNAMIC")))
         .or_else(|| config.preemption().map(str::to_owned))
         .or_else(by_version)
@@ -122,11 +174,17 @@ mod tests {
             "# CONFIG_HZ_100 is not set\nCONFIG_HZ_250=y\nCONFIG_HZ=250\nCONFIG_PREEMPT_LAZY=y\nCONFIG_KASAN=y\n"
                 .into(),
         );
-        assert_eq!((config.hz(), config.preemption()), (Some(250), Some("lazy")));
+        assert_eq!(
+            (config.hz(), config.preemption()),
+            (Some(250), Some("lazy"))
+        );
         assert_eq!(config.debugging(), ["CONFIG_KASAN"]);
         assert_eq!(Config::default().hz(), None);
         // `CONFIG_PREEMPT_DYNAMIC=y` must not be read as `CONFIG_PREEMPT`.
-        assert_eq!(Config("CONFIG_PREEMPT_DYNAMIC=y\n".into()).preemption(), None);
+        assert_eq!(
+            Config("CONFIG_PREEMPT_DYNAMIC=y\n".into()).preemption(),
+            None
+        );
     }
 
     #[test]

@@ -36,7 +36,8 @@ pub fn describe(paths: &Paths, work_dir: &Path) -> Host {
     // Compilers answer slowly, and meanwhile all else can be read.
     std::thread::scope(|scope| {
         // Where no thread can be had (RLIMIT_NPROC), one after the other.
-        let compilers = std::thread::Builder::new().spawn_scoped(scope, || toolchain::compilers(paths));
+        let compilers =
+            std::thread::Builder::new().spawn_scoped(scope, || toolchain::compilers(paths));
         let mut host = describe_without_compilers(paths, work_dir);
         host.compilers = match compilers {
             Ok(compilers) => compilers.join().unwrap_or_default(),
@@ -81,9 +82,13 @@ fn finish(host: &mut Host, after: Load) {
     let share = steal_between(&host.before, &after);
     host.after = Some(after);
     if let Some(share) = share.filter(|share| *share > STEAL_DURING) {
-        let what = format!("The hypervisor took {:.1} % of the CPUs' time during the run", share * 100.0);
+        let what = format!(
+            "The hypervisor took {:.1} % of the CPUs' time during the run",
+            share * 100.0
+        );
         let remedy = "use dedicated CPUs, or repeat the run at a quieter hour";
-        host.doubts.push(Doubt::new(Severity::Care, what, remedy).to_string());
+        host.doubts
+            .push(Doubt::new(Severity::Care, what, remedy).to_string());
     }
 }
 
@@ -101,14 +106,21 @@ pub fn doubt_the_pace(host: &mut Host, slow: usize, processes: usize) {
         );
         let remedy = "a neighbour on the core or a lower clock rate does that; most figures are made of the fastest \
                       processes, and intervals are wider; repeat the run at a quieter hour";
-        host.doubts.push(Doubt::new(Severity::Care, what, remedy).to_string());
+        host.doubts
+            .push(Doubt::new(Severity::Care, what, remedy).to_string());
     }
 }
 
 /// The share of all CPUs' time that was stolen between two readings. Each tells seconds of steal and their share of all
 /// time since boot, so that all time is their quotient; `None` where nothing was stolen yet, or no time has passed.
 fn steal_between(before: &Load, after: &Load) -> Option<f64> {
-    let total = |load: &Load| if load.steal > 0.0 { load.steal_seconds / load.steal } else { 0.0 };
+    let total = |load: &Load| {
+        if load.steal > 0.0 {
+            load.steal_seconds / load.steal
+        } else {
+            0.0
+        }
+    };
     // Before the first steal the total is unknown, and the share since boot stands for it: it can only be too small.
     let passed = total(after) - total(before);
     let share = (after.steal_seconds - before.steal_seconds) / passed;
@@ -124,21 +136,30 @@ fn describe_without_compilers(paths: &Paths, work_dir: &Path) -> Host {
         hostname: paths.value("proc/sys/kernel/hostname").unwrap_or_default(),
         os: kernel::os(paths),
         kernel: kernel::release_and_version(paths),
-        arch: paths.value("proc/sys/kernel/arch").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+        arch: paths
+            .value("proc/sys/kernel/arch")
+            .unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
         cmdline: kernel::command_line(paths),
         cpu: cpu::describe(paths, &status),
-        memory_bytes: Meminfo::parse(&paths.read("proc/meminfo").unwrap_or_default()).map_or(0, |info| info.total),
+        memory_bytes: Meminfo::parse(&paths.read("proc/meminfo").unwrap_or_default())
+            .map_or(0, |info| info.total),
         virtualization: virtualization::hypervisor(paths),
         container: virtualization::container(paths),
         mitigations: kernel::mitigations(paths),
         task_mitigations: task_mitigations(&status),
         governor: cpu::governor(paths),
-        thp: paths.value("sys/kernel/mm/transparent_hugepage/enabled").and_then(|text| kernel::chosen(&text)),
+        thp: paths
+            .value("sys/kernel/mm/transparent_hugepage/enabled")
+            .and_then(|text| kernel::chosen(&text)),
         idle_memory: idle::memory(paths),
         clocksource: paths.value("sys/devices/system/clocksource/clocksource0/current_clocksource"),
         preemption: kernel::preemption(paths, &config),
         hz: config.hz(),
-        page_bytes: if paths.is_system() { system::page_bytes() } else { 0 },
+        page_bytes: if paths.is_system() {
+            system::page_bytes()
+        } else {
+            0
+        },
         seccomp: status.seccomp,
         seccomp_filters: status.seccomp_filters,
         cgroup: cgroup(paths),
@@ -160,14 +181,19 @@ fn describe_without_compilers(paths: &Paths, work_dir: &Path) -> Host {
 
 /// The speculation of this process, which those that measure inherit.
 fn task_mitigations(status: &Status) -> BTreeMap<String, String> {
-    let told =
-        [("speculative store bypass", &status.store_bypass), ("indirect branch speculation", &status.indirect_branch)];
-    told.into_iter().filter_map(|(what, state)| Some((what.to_owned(), state.clone()?))).collect()
+    let told = [
+        ("speculative store bypass", &status.store_bypass),
+        ("indirect branch speculation", &status.indirect_branch),
+    ];
+    told.into_iter()
+        .filter_map(|(what, state)| Some((what.to_owned(), state.clone()?)))
+        .collect()
 }
 
 /// How busy the machine is now.
 pub fn load(paths: &Paths) -> Load {
-    let average = LoadAverage::parse(&paths.read("proc/loadavg").unwrap_or_default()).unwrap_or_default();
+    let average =
+        LoadAverage::parse(&paths.read("proc/loadavg").unwrap_or_default()).unwrap_or_default();
     let stat = Stat::parse(&paths.read("proc/stat").unwrap_or_default()).unwrap_or_default();
     let (steal, total) = (stat.all.steal as f64, stat.all.total() as f64);
     Load {
@@ -195,7 +221,10 @@ fn cgroup(paths: &Paths) -> Cgroup {
 /// The file system of the work directory. That may not exist yet: then its nearest ancestor that does is described.
 fn filesystem(paths: &Paths, work_dir: &Path) -> Filesystem {
     let absolute = std::path::absolute(work_dir).unwrap_or_else(|_| work_dir.to_owned());
-    let existing = absolute.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or(absolute);
+    let existing = absolute
+        .ancestors()
+        .find_map(|path| path.canonicalize().ok())
+        .unwrap_or(absolute);
     let mounts = parse_mountinfo(&paths.read("proc/self/mountinfo").unwrap_or_default());
     let mount = mount_of(&mounts, &existing).cloned().unwrap_or_default();
     Filesystem {
@@ -208,8 +237,23 @@ fn filesystem(paths: &Paths, work_dir: &Path) -> Filesystem {
 }
 
 fn swap(paths: &Paths) -> Vec<Swap> {
-    let swap = |SwapArea { path, kind, bytes, used, priority }| Swap { path, kind, bytes, used_bytes: used, priority };
-    parse_swaps(&paths.read("proc/swaps").unwrap_or_default()).into_iter().map(swap).collect()
+    let swap = |SwapArea {
+                    path,
+                    kind,
+                    bytes,
+                    used,
+                    priority,
+                }| Swap {
+        path,
+        kind,
+        bytes,
+        used_bytes: used,
+        priority,
+    };
+    parse_swaps(&paths.read("proc/swaps").unwrap_or_default())
+        .into_iter()
+        .map(swap)
+        .collect()
 }
 
 #[cfg(test)]

@@ -48,13 +48,27 @@ impl Place {
     /// Writes a small file there and removes it. A directory that is not there yet is not made: its nearest ancestor
     /// must be writable.
     pub fn look(purpose: &'static str, directory: &Path, variable: &'static str) -> Self {
-        let path = directory.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/")).to_owned();
+        let path = directory
+            .ancestors()
+            .find(|path| path.is_dir())
+            .unwrap_or(Path::new("/"))
+            .to_owned();
         let file = path.join(format!(".fingerpost-doctor-{}", std::process::id()));
-        let written =
-            std::fs::File::create_new(&file).and_then(|mut open| std::io::Write::write_all(&mut open, &[0; 4096]));
-        let removed = if file.exists() { std::fs::remove_file(&file) } else { Ok(()) };
+        let written = std::fs::File::create_new(&file)
+            .and_then(|mut open| std::io::Write::write_all(&mut open, &[0; 4096]));
+        let removed = if file.exists() {
+            std::fs::remove_file(&file)
+        } else {
+            Ok(())
+        };
         let refused = written.and(removed).err().map(|error| error.to_string());
-        Self { purpose, free_bytes: system::free_bytes(&path).unwrap_or(0), path, refused, variable }
+        Self {
+            purpose,
+            free_bytes: system::free_bytes(&path).unwrap_or(0),
+            path,
+            refused,
+            variable,
+        }
     }
 }
 
@@ -90,7 +104,11 @@ pub fn doubts(checks: &Checks) -> Vec<Doubt> {
     found.extend(checks.places.iter().filter_map(place));
     if let Some(periods) = checks.throttled_periods.filter(|periods| *periods > 0) {
         let what = format!("The CPU quota ran out in {periods} periods during the check");
-        found.push(Doubt::new(Unfit, what, "lift the quota of the control group or the container (--cpus)"));
+        found.push(Doubt::new(
+            Unfit,
+            what,
+            "lift the quota of the control group or the container (--cpus)",
+        ));
     }
     found.sort_by_key(|doubt| std::cmp::Reverse(doubt.severity));
     found
@@ -102,19 +120,37 @@ fn fixed_work(checks: &Checks) -> Vec<Doubt> {
         return vec![Doubt::new(Unfit, "The test work got no CPU at all", remedy)];
     };
     let mut found = Vec::new();
-    if all.lost_share > LOST || all.slow_share > SLOW_SHARE || all.longest_stall_ns > LONG_STALL_NS {
-        let severity = if all.lost_share > LOST_UNFIT { Unfit } else { Care };
-        let (lost, slow, stall) = (all.lost_share * 100.0, all.slow_share * 100.0, all.longest_stall_ns / 1e6);
-        let of_pieces =
-            format!("{slow:.1} % of its equal pieces took over 5 % longer, the longest stall was {stall:.1} ms");
+    if all.lost_share > LOST || all.slow_share > SLOW_SHARE || all.longest_stall_ns > LONG_STALL_NS
+    {
+        let severity = if all.lost_share > LOST_UNFIT {
+            Unfit
+        } else {
+            Care
+        };
+        let (lost, slow, stall) = (
+            all.lost_share * 100.0,
+            all.slow_share * 100.0,
+            all.longest_stall_ns / 1e6,
+        );
+        let of_pieces = format!(
+            "{slow:.1} % of its equal pieces took over 5 % longer, the longest stall was {stall:.1} ms"
+        );
         let what = format!("Test work lost {lost:.1} % of its time: {of_pieces}");
-        let remedy = "stop what competes, or measure longer (--profile thorough) and at a quieter hour";
+        let remedy =
+            "stop what competes, or measure longer (--profile thorough) and at a quieter hour";
         found.push(Doubt::new(severity, what, remedy));
     }
     let spread = checks.fixed_work.spread_between_cpus;
     if spread > SPREAD {
-        let what = format!("The slowest CPU is {:.0} % slower than the fastest", spread * 100.0);
-        found.push(Doubt::new(Care, what, "measure on like CPUs (--cpu LIST), or find out what slows that one"));
+        let what = format!(
+            "The slowest CPU is {:.0} % slower than the fastest",
+            spread * 100.0
+        );
+        found.push(Doubt::new(
+            Care,
+            what,
+            "measure on like CPUs (--cpu LIST), or find out what slows that one",
+        ));
     }
     found
 }
@@ -123,31 +159,72 @@ fn background(checks: &Checks, found: &mut Vec<Doubt>) {
     let share = checks.background.others / f64::from(checks.cpus.max(1));
     if share > OTHERS {
         let severity = if share > OTHERS_UNFIT { Unfit } else { Care };
-        let users =
-            checks.background.users.iter().take(3).map(|user| format!("{} ({}) {:.2}", user.name, user.pid, user.cpus));
+        let users = checks
+            .background
+            .users
+            .iter()
+            .take(3)
+            .map(|user| format!("{} ({}) {:.2}", user.name, user.pid, user.cpus));
         let small = || "small or short-lived processes, none above 0.5 % of a CPU".to_owned();
-        let named = users.reduce(|all, user| format!("{all}, {user}")).unwrap_or_else(small);
-        let what = format!("Others use {:.2} of {} CPUs: {named}", checks.background.others, checks.cpus);
-        found.push(Doubt::new(severity, what, "stop them, or wait until they are done"));
+        let named = users
+            .reduce(|all, user| format!("{all}, {user}"))
+            .unwrap_or_else(small);
+        let what = format!(
+            "Others use {:.2} of {} CPUs: {named}",
+            checks.background.others, checks.cpus
+        );
+        found.push(Doubt::new(
+            severity,
+            what,
+            "stop them, or wait until they are done",
+        ));
     }
     if checks.background.steal > STEAL {
-        let severity = if checks.background.steal > STEAL_UNFIT { Unfit } else { Care };
-        let what = format!("The hypervisor took {:.1} % of the CPUs' time meanwhile", checks.background.steal * 100.0);
-        found.push(Doubt::new(severity, what, "use dedicated CPUs, or measure at a quieter hour"));
+        let severity = if checks.background.steal > STEAL_UNFIT {
+            Unfit
+        } else {
+            Care
+        };
+        let what = format!(
+            "The hypervisor took {:.1} % of the CPUs' time meanwhile",
+            checks.background.steal * 100.0
+        );
+        found.push(Doubt::new(
+            severity,
+            what,
+            "use dedicated CPUs, or measure at a quieter hour",
+        ));
     }
 }
 
 fn timer(timer: &Timer, found: &mut Vec<Doubt>) {
     if timer.stated_ns > 1_000 || timer.step_ns > 1_000.0 {
-        let what = format!("The clock moves in steps of {:.1} µs", (timer.stated_ns as f64).max(timer.step_ns) / 1e3);
-        found.push(Doubt::new(Care, what, "boot with high-resolution timers (highres=on) and the tsc clock source"));
+        let what = format!(
+            "The clock moves in steps of {:.1} µs",
+            (timer.stated_ns as f64).max(timer.step_ns) / 1e3
+        );
+        found.push(Doubt::new(
+            Care,
+            what,
+            "boot with high-resolution timers (highres=on) and the tsc clock source",
+        ));
     }
     if timer.reading_ns > SLOW_READING_NS {
-        let what = format!("Reading the clock takes {:.0} ns, which suggests a system call for each", timer.reading_ns);
-        found.push(Doubt::new(Care, what, "choose a clock source that user space can read (tsc)"));
+        let what = format!(
+            "Reading the clock takes {:.0} ns, which suggests a system call for each",
+            timer.reading_ns
+        );
+        found.push(Doubt::new(
+            Care,
+            what,
+            "choose a clock source that user space can read (tsc)",
+        ));
     }
     if timer.late_ns > LATE_NS {
-        let what = format!("Sleepers usually wake {:.2} ms too late", timer.late_ns / 1e6);
+        let what = format!(
+            "Sleepers usually wake {:.2} ms too late",
+            timer.late_ns / 1e6
+        );
         let remedy = "free the CPUs; keep them out of deep idle states (cpupower idle-set -D 10)";
         found.push(Doubt::new(Care, what, remedy));
     }
@@ -160,19 +237,39 @@ fn place(place: &Place) -> Option<Doubt> {
         let what = format!("{path}, for {}, cannot be written: {reason}", place.purpose);
         return Some(Doubt::new(Care, what, remedy));
     }
-    let what = format!("{path}, for {}, has {} MiB left", place.purpose, place.free_bytes >> 20);
+    let what = format!(
+        "{path}, for {}, has {} MiB left",
+        place.purpose,
+        place.free_bytes >> 20
+    );
     (place.free_bytes < SPACE).then(|| Doubt::new(Care, what, format!("free some, or {remedy}")))
 }
 
 /// The one sentence at the end: quiet, usable with care, or not fit, and why.
 pub fn verdict(doubts: &[Doubt]) -> (&'static str, String) {
-    let heaviest = doubts.iter().map(|doubt| doubt.severity).max().unwrap_or(Note);
+    let heaviest = doubts
+        .iter()
+        .map(|doubt| doubt.severity)
+        .max()
+        .unwrap_or(Note);
     let heavy = doubts.iter().filter(|d| d.severity == heaviest).take(3);
-    let reasons = heavy.map(|d| lower_first(&d.what)).collect::<Vec<_>>().join("; ");
+    let reasons = heavy
+        .map(|d| lower_first(&d.what))
+        .collect::<Vec<_>>()
+        .join("; ");
     match heaviest {
-        Note => ("quiet", "This machine is quiet: nothing found would disturb figures.".to_owned()),
-        Care => ("care", format!("This machine is usable with care: {reasons}.")),
-        Unfit => ("unfit", format!("This machine is not fit for measuring now: {reasons}.")),
+        Note => (
+            "quiet",
+            "This machine is quiet: nothing found would disturb figures.".to_owned(),
+        ),
+        Care => (
+            "care",
+            format!("This machine is usable with care: {reasons}."),
+        ),
+        Unfit => (
+            "unfit",
+            format!("This machine is not fit for measuring now: {reasons}."),
+        ),
     }
 }
 
@@ -196,14 +293,27 @@ mod tests {
 
     fn of_pieces(times: &[u64]) -> FixedWork {
         let pieces = times.iter().map(|&ns| Piece { start_ns: 0, ns }).collect();
-        evaluate(&[Samples { cpu: 0, pieces, involuntary: 0 }])
+        evaluate(&[Samples {
+            cpu: 0,
+            pieces,
+            involuntary: 0,
+        }])
     }
 
     fn quiet() -> Checks {
         Checks {
             fixed_work: of_pieces(&[1_000_000; 1000]),
-            timer: Timer { stated_ns: 1, step_ns: 20.0, reading_ns: 25.0, late_ns: 60_000.0, latest_ns: 90_000.0 },
-            background: Background { seconds: 10.0, ..Default::default() },
+            timer: Timer {
+                stated_ns: 1,
+                step_ns: 20.0,
+                reading_ns: 25.0,
+                late_ns: 60_000.0,
+                latest_ns: 90_000.0,
+            },
+            background: Background {
+                seconds: 10.0,
+                ..Default::default()
+            },
             cpus: 2,
             throttled_periods: Some(0),
             places: vec![Place {
@@ -225,8 +335,12 @@ mod tests {
     #[test]
     fn each_disturbance_has_its_doubt() {
         type Spoil = fn(&mut Checks);
-        let noisy = |c: &mut Checks| c.fixed_work = of_pieces(&[&[1_000_000; 90][..], &[1_500_000; 10]].concat());
-        let stalled = |c: &mut Checks| c.fixed_work = of_pieces(&[&[1_000_000; 100_000][..], &[30_000_000]].concat());
+        let noisy = |c: &mut Checks| {
+            c.fixed_work = of_pieces(&[&[1_000_000; 90][..], &[1_500_000; 10]].concat())
+        };
+        let stalled = |c: &mut Checks| {
+            c.fixed_work = of_pieces(&[&[1_000_000; 100_000][..], &[30_000_000]].concat())
+        };
         let cases: [(Spoil, Severity, &str); 13] = [
             (noisy, Severity::Care, "10.0 % of its equal pieces"),
             (stalled, Severity::Care, "29.0 ms"),
@@ -236,22 +350,47 @@ mod tests {
                 "lost 50.0 %",
             ),
             (|c| c.fixed_work = evaluate(&[]), Severity::Unfit, "no CPU"),
-            (|c| c.fixed_work.spread_between_cpus = 0.3, Severity::Care, "30 % slower"),
+            (
+                |c| c.fixed_work.spread_between_cpus = 0.3,
+                Severity::Care,
+                "30 % slower",
+            ),
             (|c| c.background.others = 0.5, Severity::Care, "0.50 of 2"),
             (|c| c.background.others = 1.5, Severity::Unfit, "1.50 of 2"),
             (|c| c.background.steal = 0.02, Severity::Care, "2.0 %"),
-            (|c| c.timer.stated_ns = 4_000_000, Severity::Care, "4000.0 µs"),
+            (
+                |c| c.timer.stated_ns = 4_000_000,
+                Severity::Care,
+                "4000.0 µs",
+            ),
             (|c| c.timer.reading_ns = 900.0, Severity::Care, "900 ns"),
-            (|c| c.throttled_periods = Some(3), Severity::Unfit, "3 periods"),
-            (|c| c.places[0].refused = Some("read-only".into()), Severity::Care, "read-only"),
-            (|c| c.places[0].free_bytes = 1 << 20, Severity::Care, "1 MiB left"),
+            (
+                |c| c.throttled_periods = Some(3),
+                Severity::Unfit,
+                "3 periods",
+            ),
+            (
+                |c| c.places[0].refused = Some("read-only".into()),
+                Severity::Care,
+                "read-only",
+            ),
+            (
+                |c| c.places[0].free_bytes = 1 << 20,
+                Severity::Care,
+                "1 MiB left",
+            ),
         ];
         for (spoil, severity, what) in cases {
             let mut checks = quiet();
             spoil(&mut checks);
             let found = doubts(&checks);
-            let [doubt] = &found[..] else { panic!("{what}: {found:?}") };
-            assert!(doubt.severity == severity && doubt.what.contains(what) && !doubt.remedy.is_empty(), "{doubt:?}");
+            let [doubt] = &found[..] else {
+                panic!("{what}: {found:?}")
+            };
+            assert!(
+                doubt.severity == severity && doubt.what.contains(what) && !doubt.remedy.is_empty(),
+                "{doubt:?}"
+            );
         }
     }
 
@@ -259,7 +398,11 @@ mod tests {
     fn competitors_are_named() {
         let mut checks = quiet();
         checks.background.others = 0.9;
-        checks.background.users = vec![User { pid: 77, name: "rustc".into(), cpus: 0.9 }];
+        checks.background.users = vec![User {
+            pid: 77,
+            name: "rustc".into(),
+            cpus: 0.9,
+        }];
         assert!(doubts(&checks)[0].what.contains("rustc (77) 0.90"));
     }
 
@@ -269,8 +412,14 @@ mod tests {
         let care = Doubt::new(Severity::Care, "A CPU quota", "x");
         let unfit = Doubt::new(Severity::Unfit, "/sys is not readable", "x");
         assert_eq!(verdict(std::slice::from_ref(&note)).0, "quiet");
-        assert_eq!(verdict(&[note.clone(), care.clone()]).1, "This machine is usable with care: a CPU quota.");
-        assert_eq!(verdict(&[care, unfit, note]).1, "This machine is not fit for measuring now: /sys is not readable.");
+        assert_eq!(
+            verdict(&[note.clone(), care.clone()]).1,
+            "This machine is usable with care: a CPU quota."
+        );
+        assert_eq!(
+            verdict(&[care, unfit, note]).1,
+            "This machine is not fit for measuring now: /sys is not readable."
+        );
     }
 
     #[test]
@@ -280,6 +429,10 @@ mod tests {
         assert_eq!((place.path.as_path(), &place.refused), (dir.path(), &None));
         assert!(place.free_bytes > 0);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        assert!(Place::look("runs", Path::new("/proc"), "X").refused.is_some());
+        assert!(
+            Place::look("runs", Path::new("/proc"), "X")
+                .refused
+                .is_some()
+        );
     }
 }

@@ -27,13 +27,20 @@ const SLEEP: Duration = Duration::from_millis(1);
 /// Looks at the clock for about a seventh of a second.
 pub fn look() -> Timer {
     let readings: Vec<Instant> = (0..READINGS).map(|_| Instant::now()).collect();
-    let steps = readings.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_nanos() as f64).collect();
+    let steps = readings
+        .windows(2)
+        .map(|pair| pair[1].duration_since(pair[0]).as_nanos() as f64)
+        .collect();
     let sleep = |_| {
         let begun = Instant::now();
         std::thread::sleep(SLEEP);
         begun.elapsed().saturating_sub(SLEEP).as_nanos() as f64
     };
-    evaluate(system::clock_resolution(), steps, (0..SLEEPS).map(sleep).collect())
+    evaluate(
+        system::clock_resolution(),
+        steps,
+        (0..SLEEPS).map(sleep).collect(),
+    )
 }
 
 fn evaluate(stated: Duration, mut steps: Vec<f64>, mut late: Vec<f64>) -> Timer {
@@ -43,9 +50,17 @@ fn evaluate(stated: Duration, mut steps: Vec<f64>, mut late: Vec<f64>) -> Timer 
     let mean = steps.iter().sum::<f64>() / steps.len().max(1) as f64;
     Timer {
         stated_ns: stated.as_nanos() as u64,
-        step_ns: steps.iter().copied().find(|step| *step > 0.0).unwrap_or(0.0),
+        step_ns: steps
+            .iter()
+            .copied()
+            .find(|step| *step > 0.0)
+            .unwrap_or(0.0),
         // A clock coarser than a reading answers the same many times: the mean still tells the cost.
-        reading_ns: if middle(&steps) > 0.0 { middle(&steps) } else { mean },
+        reading_ns: if middle(&steps) > 0.0 {
+            middle(&steps)
+        } else {
+            mean
+        },
         late_ns: middle(&late),
         latest_ns: late.last().copied().unwrap_or(0.0),
     }
@@ -57,15 +72,32 @@ mod tests {
 
     #[test]
     fn steps_and_lateness() {
-        let timer = evaluate(Duration::from_nanos(1), vec![30.0, 0.0, 20.0, 25.0, 900.0], vec![60.0, 50.0, 9000.0]);
-        let expected = Timer { stated_ns: 1, step_ns: 20.0, reading_ns: 25.0, late_ns: 60.0, latest_ns: 9000.0 };
+        let timer = evaluate(
+            Duration::from_nanos(1),
+            vec![30.0, 0.0, 20.0, 25.0, 900.0],
+            vec![60.0, 50.0, 9000.0],
+        );
+        let expected = Timer {
+            stated_ns: 1,
+            step_ns: 20.0,
+            reading_ns: 25.0,
+            late_ns: 60.0,
+            latest_ns: 9000.0,
+        };
         assert_eq!(timer, expected);
     }
 
     #[test]
     fn a_coarse_clock() {
-        let timer = evaluate(Duration::from_millis(4), vec![0.0, 0.0, 0.0, 4000.0], vec![]);
-        assert_eq!((timer.step_ns, timer.reading_ns, timer.latest_ns), (4000.0, 1000.0, 0.0));
+        let timer = evaluate(
+            Duration::from_millis(4),
+            vec![0.0, 0.0, 0.0, 4000.0],
+            vec![],
+        );
+        assert_eq!(
+            (timer.step_ns, timer.reading_ns, timer.latest_ns),
+            (4000.0, 1000.0, 0.0)
+        );
         assert_eq!(evaluate(Duration::ZERO, vec![], vec![]), Timer::default());
     }
 }

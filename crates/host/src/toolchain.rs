@@ -14,17 +14,32 @@ const MOST_COMPILERS: usize = 12;
 pub(crate) fn libc(paths: &Paths) -> Option<String> {
     let roots = ["lib64", "lib", "usr/lib64", "usr/lib"];
     let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
-    let candidates = roots.iter().flat_map(|root| [format!("{root}/{triplet}/libc.so.6"), format!("{root}/libc.so.6")]);
-    candidates.filter_map(|name| paths.bytes(name).ok()).find_map(|bytes| glibc_version(&bytes)).or_else(|| musl(paths))
+    let candidates = roots.iter().flat_map(|root| {
+        [
+            format!("{root}/{triplet}/libc.so.6"),
+            format!("{root}/libc.so.6"),
+        ]
+    });
+    candidates
+        .filter_map(|name| paths.bytes(name).ok())
+        .find_map(|bytes| glibc_version(&bytes))
+        .or_else(|| musl(paths))
 }
 
 /// glibc carries its own banner: `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
 fn glibc_version(bytes: &[u8]) -> Option<String> {
     let start = memmem::find(bytes, b"GNU C Library (")?;
-    let banner: String =
-        bytes[start..].iter().take(200).take_while(|&&b| b != b'\n' && b != 0).map(|&b| char::from(b)).collect();
+    let banner: String = bytes[start..]
+        .iter()
+        .take(200)
+        .take_while(|&&b| b != b'\n' && b != 0)
+        .map(|&b| char::from(b))
+        .collect();
     let (_, version) = banner.split_once("release version ")?;
-    let version: String = version.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    let version: String = version
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == '.')
+        .collect();
     let version = version.trim_end_matches('.');
     (!version.is_empty()).then(|| format!("glibc {version}"))
 }
@@ -34,8 +49,11 @@ fn musl(paths: &Paths) -> Option<String> {
     let loader = |name: &String| name.starts_with("ld-musl-");
     paths.names("lib").iter().find(|name| loader(name))?;
     let packages = paths.read("lib/apk/db/installed").unwrap_or_default();
-    let version = packages.split("\n\n").find(|package| package.lines().any(|line| line == "P:musl"));
-    let version = version.and_then(|package| package.lines().find_map(|line| line.strip_prefix("V:")));
+    let version = packages
+        .split("\n\n")
+        .find(|package| package.lines().any(|line| line == "P:musl"));
+    let version =
+        version.and_then(|package| package.lines().find_map(|line| line.strip_prefix("V:")));
     Some(version.map_or("musl".to_owned(), |version| format!("musl {version}")))
 }
 
@@ -43,12 +61,20 @@ fn musl(paths: &Paths) -> Option<String> {
 pub(crate) fn compilers(paths: &Paths) -> Vec<String> {
     std::thread::scope(|scope| {
         let ask = |(file, names): (PathBuf, Vec<String>)| {
-            let ask = move || version(&file).map(|version| format!("{}: {version}", names.join(", ")));
+            let ask =
+                move || version(&file).map(|version| format!("{}: {version}", names.join(", ")));
             std::thread::Builder::new().spawn_scoped(scope, ask)
         };
-        let asked: Vec<_> = find(paths).into_iter().take(MOST_COMPILERS).map(ask).collect();
+        let asked: Vec<_> = find(paths)
+            .into_iter()
+            .take(MOST_COMPILERS)
+            .map(ask)
+            .collect();
         // Where no thread can be had there is no process to be asked either: the compiler is left out.
-        let mut compilers: Vec<String> = asked.into_iter().filter_map(|thread| thread.ok()?.join().ok()?).collect();
+        let mut compilers: Vec<String> = asked
+            .into_iter()
+            .filter_map(|thread| thread.ok()?.join().ok()?)
+            .collect();
         compilers.sort();
         compilers
     })
@@ -63,6 +89,9 @@ mod tests {
         let bytes = b"\0\0GNU C Library (Debian GLIBC 2.36-9+deb12u13) stable release version 2.36.\nCopyright\0";
         assert_eq!(glibc_version(bytes).as_deref(), Some("glibc 2.36"));
         assert_eq!(glibc_version(b"GNU C Library (cut sho"), None);
-        assert_eq!(glibc_version(b"GNU C Library (x) stable release version \0"), None);
+        assert_eq!(
+            glibc_version(b"GNU C Library (x) stable release version \0"),
+            None
+        );
     }
 }

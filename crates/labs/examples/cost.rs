@@ -24,7 +24,8 @@ use fingerpost_workloads::web::Web;
 use fingerpost_workloads::web::settings::Settings;
 use fingerpost_workloads::{Step, Subjects, Workload, workers};
 
-const USAGE: &str = "cost database|web nothing|counting|sampling|tracing PAIRS SECONDS [NAME=VALUE...]";
+const USAGE: &str =
+    "cost database|web nothing|counting|sampling|tracing PAIRS SECONDS [NAME=VALUE...]";
 
 fn main() -> ExitCode {
     // Load generators and the guardian are this program, started once more.
@@ -56,7 +57,9 @@ struct Asked {
 
 impl Asked {
     fn parse(words: &[String]) -> Option<Asked> {
-        let [lab, level, pairs, seconds, settings @ ..] = words else { return None };
+        let [lab, level, pairs, seconds, settings @ ..] = words else {
+            return None;
+        };
         let level = match level.as_str() {
             "nothing" => None,
             "counting" => Some(Level::Counting),
@@ -64,13 +67,20 @@ impl Asked {
             "tracing" => Some(Level::Tracing),
             _ => return None,
         };
-        let length = Duration::from_secs_f64(seconds.parse().ok().filter(|s| (0.1..=600.0).contains(s))?);
+        let length =
+            Duration::from_secs_f64(seconds.parse().ok().filter(|s| (0.1..=600.0).contains(s))?);
         let mut params = Params::new();
         for setting in settings {
             let (name, value) = setting.split_once('=')?;
             params = params.with(name, Param::parse(value));
         }
-        Some(Asked { lab: lab.clone(), level, pairs: pairs.parse().ok()?, length, settings: params })
+        Some(Asked {
+            lab: lab.clone(),
+            level,
+            pairs: pairs.parse().ok()?,
+            length,
+            settings: params,
+        })
     }
 }
 
@@ -109,14 +119,21 @@ const EDGE: f64 = 0.2;
 /// One load throughout, whose clients stay connected and where they are: from one load to the next a server's rate
 /// differs by far more than what is looked for. Stretches of it are observed, by lot one of each two.
 fn pairs(workload: &mut dyn Workload, asked: &Asked) -> Result<(), String> {
-    let params = workload.steps().first().cloned().ok_or("the workload has no step")?;
+    let params = workload
+        .steps()
+        .first()
+        .cloned()
+        .ok_or("the workload has no step")?;
     // The first load of all is slower.
-    workload.step(&params, asked.length).map_err(|e| e.to_string())?;
+    workload
+        .step(&params, asked.length)
+        .map_err(|e| e.to_string())?;
     let (subjects, stamps) = (workload.subjects(), workload.stamps());
     let (tell, told) = mpsc::channel();
     let (step, over, stretches) = thread::scope(|scope| {
         let observer = scope.spawn(move || {
-            told.recv().map_err(|_| "the load did not begin".to_owned())?;
+            told.recv()
+                .map_err(|_| "the load did not begin".to_owned())?;
             thread::sleep(WARM_UP);
             let mut events = None;
             let mut stretches = Vec::new();
@@ -124,7 +141,10 @@ fn pairs(workload: &mut dyn Workload, asked: &Asked) -> Result<(), String> {
                 let first = fastrand::bool();
                 for observed in [first, !first] {
                     let level = asked.level.filter(|_| observed);
-                    let known = Known { stamps: stamps.clone(), ..Known::default() };
+                    let known = Known {
+                        stamps: stamps.clone(),
+                        ..Known::default()
+                    };
                     let (from, to) = stretch(&subjects, known, asked.length, level, &mut events)?;
                     stretches.push((observed, from, to));
                 }
@@ -132,17 +152,28 @@ fn pairs(workload: &mut dyn Workload, asked: &Asked) -> Result<(), String> {
             Ok::<_, String>(stretches)
         });
         let whole = WARM_UP + (asked.length + 2 * GAP) * (2 * asked.pairs as u32);
-        let step = workload.step_observed(&params, whole, &mut || _ = tell.send(())).map_err(|e| e.to_string());
+        let step = workload
+            .step_observed(&params, whole, &mut || _ = tell.send(()))
+            .map_err(|e| e.to_string());
         let over = Instant::now();
-        let stretches = observer.join().map_err(|_| "the observing thread met a defect")?;
+        let stretches = observer
+            .join()
+            .map_err(|_| "the observing thread met a defect")?;
         Ok::<_, String>((step?, over, stretches?))
     })?;
     // The load generators' first part began when the load's length was still to come.
     let began = over - step.elapsed;
     for pair in stretches.chunks(2) {
         let rate = |wanted: bool| {
-            let (_, from, to) = pair.iter().find(|(observed, ..)| *observed == wanted).ok_or("a pair lacks a side")?;
-            mean(&step, from.duration_since(began).as_secs_f64() + EDGE, to.duration_since(began).as_secs_f64() - EDGE)
+            let (_, from, to) = pair
+                .iter()
+                .find(|(observed, ..)| *observed == wanted)
+                .ok_or("a pair lacks a side")?;
+            mean(
+                &step,
+                from.duration_since(began).as_secs_f64() + EDGE,
+                to.duration_since(began).as_secs_f64() - EDGE,
+            )
         };
         println!("{:.4}", rate(true)? / rate(false)?);
     }

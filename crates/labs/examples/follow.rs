@@ -33,7 +33,9 @@ fn follow(servers: &str, clients: &str, seconds: f64) -> Result<serde_json::Valu
     let mut source = source::open(MOST_EVENTS)?;
     let mut follower = Follower::default();
     for (pids, side) in [(servers, Side::Server), (clients, Side::Client)] {
-        pids.split(',').filter_map(|p| p.parse().ok()).for_each(|pid| follower.side(pid, side));
+        pids.split(',')
+            .filter_map(|p| p.parse().ok())
+            .for_each(|pid| follower.side(pid, side));
     }
     let end = Instant::now() + Duration::from_secs_f64(seconds.clamp(0.1, 600.0));
     let mut windows = Vec::new();
@@ -43,11 +45,17 @@ fn follow(servers: &str, clients: &str, seconds: f64) -> Result<serde_json::Valu
             false
         };
         // What following costs slows nobody once the load is over.
-        windows.push(source.window(left.min(Duration::from_secs(2)), pause).map_err(|e| e.to_string())?);
+        windows.push(
+            source
+                .window(left.min(Duration::from_secs(2)), pause)
+                .map_err(|e| e.to_string())?,
+        );
     }
     windows.iter_mut().for_each(|window| follower.learn(window));
     for window in &windows {
         follower.window(window, &Default::default(), &[], Requested::ByClients);
     }
-    Ok(serde_json::json!(follower.finish(source.about().described.clone())))
+    Ok(serde_json::json!(
+        follower.finish(source.about().described.clone())
+    ))
 }

@@ -98,7 +98,9 @@ fn main() -> ExitCode {
 }
 
 fn parsed(words: &[String]) -> Option<(u64, u64, f64, &str)> {
-    let [first, trials, seconds, dir] = words else { return None };
+    let [first, trials, seconds, dir] = words else {
+        return None;
+    };
     let seconds = seconds.parse().ok().filter(|s| (0.1..=600.0).contains(s))?;
     Some((first.parse().ok()?, trials.parse().ok()?, seconds, dir))
 }
@@ -106,8 +108,15 @@ fn parsed(words: &[String]) -> Option<(u64, u64, f64, &str)> {
 fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
     let mix = Mix::draw(seed);
     let clients = 1 + (seed % 3) as usize;
-    let mut rehearsal =
-        Rehearsal::new(Recipe { mix: Some(mix.clone()), clients, think_us: THINK_US, ..Recipe::default() }, dir);
+    let mut rehearsal = Rehearsal::new(
+        Recipe {
+            mix: Some(mix.clone()),
+            clients,
+            think_us: THINK_US,
+            ..Recipe::default()
+        },
+        dir,
+    );
     rehearsal.start().map_err(|e| e.to_string())?;
     let subjects = rehearsal.subjects();
     let stamps = rehearsal.stamps().ok_or("no memory for stamps")?;
@@ -116,14 +125,18 @@ fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
     let mut window = std::thread::scope(|scope| {
         let load = scope.spawn(|| {
             let steps = rehearsal.steps();
-            rehearsal.step(&steps[0], SETTLE + length + SETTLE).map(drop)
+            rehearsal
+                .step(&steps[0], SETTLE + length + SETTLE)
+                .map(drop)
         });
         std::thread::sleep(SETTLE);
         let window = source.window(length, &mut |pause| {
             std::thread::sleep(pause);
             false
         });
-        load.join().map_err(|_| "the load's thread failed")?.map_err(|e| e.to_string())?;
+        load.join()
+            .map_err(|_| "the load's thread failed")?
+            .map_err(|e| e.to_string())?;
         window.map_err(|e| e.to_string())
     })?;
     stamps.set(false);
@@ -131,18 +144,42 @@ fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
     let served = rehearsal.truth().map_err(|e| e.to_string())?;
     rehearsal.stop();
     if drained.lost > 0 {
-        return Err(format!("{} stamps of the load generator were lost", drained.lost));
+        return Err(format!(
+            "{} stamps of the load generator were lost",
+            drained.lost
+        ));
     }
-    let inside: Vec<Stamp> =
-        drained.stamps.into_iter().filter(|s| s.start >= window.start && s.end <= window.end).collect();
+    let inside: Vec<Stamp> = drained
+        .stamps
+        .into_iter()
+        .filter(|s| s.start >= window.start && s.end <= window.end)
+        .collect();
     let (truth, unpaired) = sum_up(&inside, served);
     let mut follower = Follower::default();
-    subjects.servers.iter().for_each(|pid| follower.side(*pid, Side::Server));
-    subjects.clients.iter().for_each(|pid| follower.side(*pid, Side::Client));
-    Ok(Trial { seed, mix, clients, unpaired, truth, paths: follow(follower, &*source, &mut window, &inside) })
+    subjects
+        .servers
+        .iter()
+        .for_each(|pid| follower.side(*pid, Side::Server));
+    subjects
+        .clients
+        .iter()
+        .for_each(|pid| follower.side(*pid, Side::Client));
+    Ok(Trial {
+        seed,
+        mix,
+        clients,
+        unpaired,
+        truth,
+        paths: follow(follower, &*source, &mut window, &inside),
+    })
 }
 
-fn follow(mut follower: Follower, source: &dyn Source, window: &mut Window, stamps: &[Stamp]) -> Paths {
+fn follow(
+    mut follower: Follower,
+    source: &dyn Source,
+    window: &mut Window,
+    stamps: &[Stamp],
+) -> Paths {
     let turns: Vec<(i32, u64, u64)> = stamps.iter().map(|s| (s.tid, s.start, s.end)).collect();
     follower.learn(window);
     follower.window(window, &Default::default(), &turns, Requested::ByClients);
@@ -155,7 +192,10 @@ fn sum_up(stamps: &[Stamp], mut served: Vec<Served>) -> (Truth, u64) {
     let mut lengths: Vec<u64> = stamps.iter().map(|s| s.end - s.start).collect();
     lengths.sort_unstable();
     let at = |q: f64| {
-        lengths.get((q * lengths.len() as f64).ceil() as usize - usize::from(!lengths.is_empty())).copied().unwrap_or(0)
+        lengths
+            .get((q * lengths.len() as f64).ceil() as usize - usize::from(!lengths.is_empty()))
+            .copied()
+            .unwrap_or(0)
     };
     let mut truth = Truth {
         all: Class::default(),
@@ -181,7 +221,10 @@ fn sum_up(stamps: &[Stamp], mut served: Vec<Served>) -> (Truth, u64) {
 /// The entry of a stamped request: of those that lie within it, the one that leaves the least of it.
 fn entry<'a>(stamp: &Stamp, served: &'a [Served]) -> Option<&'a Served> {
     let first = served.partition_point(|s| s.received < stamp.start);
-    let within = served[first..].iter().take_while(|s| s.received <= stamp.end).filter(|s| s.answered <= stamp.end);
+    let within = served[first..]
+        .iter()
+        .take_while(|s| s.received <= stamp.end)
+        .filter(|s| s.answered <= stamp.end);
     within.max_by_key(|s| s.answered - s.received)
 }
 

@@ -21,7 +21,13 @@ fn main() {
         Some("counting") => Level::Counting,
         _ => Level::Tracing,
     };
-    let session = Session::attach(&Subjects { servers: pids(servers), clients: pids(clients) }, level);
+    let session = Session::attach(
+        &Subjects {
+            servers: pids(servers),
+            clients: pids(clients),
+        },
+        level,
+    );
     std::thread::sleep(Duration::from_secs_f64(seconds.parse().unwrap_or(1.0)));
     let observations = session.finish().observations;
     let totals = Readings::of(&observations);
@@ -37,16 +43,32 @@ fn main() {
     };
     let (budget, findings) = explain(&step, &totals, None);
     for o in &observations {
-        println!("# {:10} cost {:.4} s, lost {}, {}", o.observer, o.self_cost, o.lost, o.source);
+        println!(
+            "# {:10} cost {:.4} s, lost {}, {}",
+            o.observer, o.self_cost, o.lost, o.source
+        );
     }
     for part in &budget.parts {
-        println!("{:6.2} %  {:12} {}", part.share * 100.0, part.layer.as_str(), part.component);
+        println!(
+            "{:6.2} %  {:12} {}",
+            part.share * 100.0,
+            part.layer.as_str(),
+            part.component
+        );
     }
     println!("{:6.2} %  unexplained", budget.unexplained * 100.0);
     for f in findings.iter().filter(|f| f.status.accuses()) {
-        println!("{:?} {} {:.1} %: {}", f.status, f.cause, f.share * 100.0, f.evidence.join("; "));
+        println!(
+            "{:?} {} {:.1} %: {}",
+            f.status,
+            f.cause,
+            f.share * 100.0,
+            f.evidence.join("; ")
+        );
     }
     if rest.iter().any(|w| w == "totals") {
-        totals.between("", "").for_each(|(k, v)| println!("{k} {v}"));
+        totals
+            .between("", "")
+            .for_each(|(k, v)| println!("{k} {v}"));
     }
 }

@@ -85,8 +85,18 @@ pub fn attribute(
         Some(_) => None,
         None => Some(workload.step(request.params, request.length)?),
     };
-    let measured = request.measured.or(step.as_ref().map(|s| (s.transactions, s.elapsed.as_secs_f64())));
-    attribute_traced(workload, &Request { measured, ..*request }, sink).map(|a| Attributed { step, ..a })
+    let measured = request.measured.or(step
+        .as_ref()
+        .map(|s| (s.transactions, s.elapsed.as_secs_f64())));
+    attribute_traced(
+        workload,
+        &Request {
+            measured,
+            ..*request
+        },
+        sink,
+    )
+    .map(|a| Attributed { step, ..a })
 }
 
 /// Runs a step traced, and nothing else: for callers who compare passes that are all traced.
@@ -95,7 +105,15 @@ pub fn attribute_traced(
     request: &Request,
     sink: &mut dyn Sink,
 ) -> Result<Attributed, WorkloadError> {
-    let (traced, figures, Told { mut observations, recorded, .. }) = seen(workload, request)?;
+    let (
+        traced,
+        figures,
+        Told {
+            mut observations,
+            recorded,
+            ..
+        },
+    ) = seen(workload, request)?;
     // The load is over: what following costs slows nobody.
     let paths = recorded.map(|recorded| {
         let mut paths = recorded.follow();
@@ -110,7 +128,8 @@ pub fn attribute_traced(
         ..Observation::default()
     });
     label(&mut observations, workload.name(), request.params);
-    let (mut budget, findings) = fingerpost_diagnose::explain(&figures, &Readings::of(&observations), paths.as_ref());
+    let (mut budget, findings) =
+        fingerpost_diagnose::explain(&figures, &Readings::of(&observations), paths.as_ref());
     workload.name().clone_into(&mut budget.workload);
     budget.params = request.params.clone();
     for o in &observations {
@@ -120,12 +139,21 @@ pub fn attribute_traced(
         sink.paths(paths);
     }
     sink.budget(budget.clone());
-    Ok(Attributed { step: Some(traced), figures, budget, findings, observations })
+    Ok(Attributed {
+        step: Some(traced),
+        figures,
+        budget,
+        findings,
+        observations,
+    })
 }
 
 /// Runs a step with observers attached, again where they came too late: on a busy machine they wait for a CPU like
 /// others.
-fn seen(workload: &mut dyn Workload, request: &Request) -> Result<(Step, StepFigures, Told), WorkloadError> {
+fn seen(
+    workload: &mut dyn Workload,
+    request: &Request,
+) -> Result<(Step, StepFigures, Told), WorkloadError> {
     let Subjects { servers, clients } = workload.subjects();
     let own = clients.iter().all(|c| servers.contains(c));
     for _ in 0..TRIES {
@@ -134,19 +162,24 @@ fn seen(workload: &mut dyn Workload, request: &Request) -> Result<(Step, StepFig
             return Err(WorkloadError::Failed(why));
         }
         let figures = figures(request, request.measured, &traced, &told.observations, own);
-        if !told.observations.is_empty() && figures.elapsed_s >= SEEN * request.length.min(traced.elapsed).as_secs_f64()
+        if !told.observations.is_empty()
+            && figures.elapsed_s >= SEEN * request.length.min(traced.elapsed).as_secs_f64()
         {
             return Ok((traced, figures, told));
         }
     }
-    let why = format!("{TRIES} times the load was over before its observers, which wait for a CPU like others, saw it");
+    let why = format!(
+        "{TRIES} times the load was over before its observers, which wait for a CPU like others, saw it"
+    );
     Err(WorkloadError::Failed(why))
 }
 
 /// Hands the findings of the step that speaks for the workload to the sink. The first figure of each says of which step
 /// it is, for a run may hold several workloads.
 pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
-    let Budget { workload, params, .. } = &attributed.budget;
+    let Budget {
+        workload, params, ..
+    } = &attributed.budget;
     for mut finding in attributed.findings.iter().cloned() {
         if let Some(first) = finding.evidence.first_mut() {
             *first = format!("{workload} {params}: {first}");
@@ -158,27 +191,49 @@ pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
 /// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends
 /// (it lasts for its warm-up longer than they look), so that what they see is load and nothing else.
 fn observed(workload: &mut dyn Workload, request: &Request) -> Result<(Step, Told), WorkloadError> {
-    let Request { params, length, level, .. } = *request;
+    let Request {
+        params,
+        length,
+        level,
+        ..
+    } = *request;
     let subjects = workload.subjects();
     // By Little's law: so many transactions under way, so many done a second.
     let mean = request
         .measured
         .filter(|m| m.0 > 0)
         .map(|(done, seconds)| Duration::from_secs_f64(request.clients * seconds / done as f64));
-    let known = Known { stamps: workload.stamps(), latency: request.latency.or(mean), ..Known::default() };
+    let known = Known {
+        stamps: workload.stamps(),
+        latency: request.latency.or(mean),
+        ..Known::default()
+    };
     let settle = (length / 4).min(Duration::from_millis(300));
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();
         let (ready, prepared) = mpsc::channel::<()>();
         let open = request.events.and_then(KeptOpen::take);
-        let watch = move || observe(&subjects, known, (level, open), settle, length.mul_f64(WATCHED), &ready, &told);
+        let watch = move || {
+            observe(
+                &subjects,
+                known,
+                (level, open),
+                settle,
+                length.mul_f64(WATCHED),
+                &ready,
+                &told,
+            )
+        };
         let observer = thread::Builder::new().spawn_scoped(scope, watch);
         // Rings of some megabytes are opened before there is a load, which would keep a busy machine from it until the
         // load is over.
         let _ = prepared.recv_timeout(PATIENCE);
         let step = workload.step_observed(params, length, &mut || _ = tell.send(()));
         drop(tell);
-        let mut seen = observer.map_or_else(|e| Told::refused(&e), |thread| thread.join().unwrap_or_default());
+        let mut seen = observer.map_or_else(
+            |e| Told::refused(&e),
+            |thread| thread.join().unwrap_or_default(),
+        );
         if let Some(kept) = request.events {
             kept.put(seen.events.take());
         }
@@ -202,7 +257,12 @@ fn observe(
     let _ = rustix::process::setpriority_process(None, PRIORITY);
     let prepared = Prepared::new(level, open);
     let _ = ready.send(());
-    let wait = |time| matches!(told.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
+    let wait = |time| {
+        matches!(
+            told.recv_timeout(time),
+            Err(mpsc::RecvTimeoutError::Timeout)
+        )
+    };
     if told.recv().is_err() {
         return Told::default();
     }
@@ -223,10 +283,15 @@ fn figures(
     own: bool,
 ) -> StepFigures {
     // A program that is its own client tells its transactions themselves; of others the kernel sees each round trip.
-    let turns =
-        if own || traced.transactions == 0 { 1.0 } else { traced.turns.max(1) as f64 / traced.transactions as f64 };
+    let turns = if own || traced.transactions == 0 {
+        1.0
+    } else {
+        traced.turns.max(1) as f64 / traced.transactions as f64
+    };
     let elapsed = traced.elapsed.as_secs_f64();
-    let seen = Readings::of(observations).known("elapsed.seconds").unwrap_or(elapsed);
+    let seen = Readings::of(observations)
+        .known("elapsed.seconds")
+        .unwrap_or(elapsed);
     let scale = if elapsed > 0.0 { seen / elapsed } else { 0.0 };
     StepFigures {
         transactions: (traced.transactions as f64 * scale).round() as u64,

@@ -28,7 +28,9 @@ const SHARE: f64 = 0.35;
 pub fn pass(profile: Profile, budget: Duration, tables: usize) -> Duration {
     let enough = Duration::from_millis(by_profile(profile, [1300, 4000, 10_000]));
     let each = budget.mul_f64(SHARE) / (MOST_STEPS * tables.max(1) as u32);
-    each.saturating_sub(OVERHEAD).mul_f64(0.8).clamp(SHORTEST, enough)
+    each.saturating_sub(OVERHEAD)
+        .mul_f64(0.8)
+        .clamp(SHORTEST, enough)
 }
 
 /// The time to reserve for explaining so many tables of so many steps in all, with passes of this length.
@@ -76,7 +78,10 @@ pub struct Course<'a> {
 /// The tables within the steps: those that differ in nothing but the number of clients belong together.
 pub fn tables(steps: &[Measured], by: &str) -> Vec<Vec<Measured>> {
     let mut tables: Vec<(Params, Vec<Measured>)> = Vec::new();
-    for step in steps.iter().filter(|s| s.transactions > 0 && s.seconds > 0.0 && s.params.int(by).is_some()) {
+    for step in steps
+        .iter()
+        .filter(|s| s.transactions > 0 && s.seconds > 0.0 && s.params.int(by).is_some())
+    {
         let key: Params = step.params.without(&[by]);
         match tables.iter_mut().find(|(k, _)| *k == key) {
             Some((_, table)) => table.push(step.clone()),
@@ -92,13 +97,19 @@ pub fn tables(steps: &[Measured], by: &str) -> Vec<Vec<Measured>> {
 
 /// The steps of a table to explain, as places in it; the last one speaks for the table.
 fn chosen(table: &[Measured], by: &str) -> Vec<usize> {
-    let points: Vec<(u64, f64)> =
-        table.iter().map(|s| (s.params.int(by).unwrap_or(0) as u64, s.throughput())).collect();
+    let points: Vec<(u64, f64)> = table
+        .iter()
+        .map(|s| (s.params.int(by).unwrap_or(0) as u64, s.throughput()))
+        .collect();
     let best = Scaling::of(&points).and_then(|scaling| match scaling.shape {
-        Shape::Collapses { .. } | Shape::Declines { .. } => points.iter().position(|p| p.0 == scaling.peak().clients),
+        Shape::Collapses { .. } | Shape::Declines { .. } => {
+            points.iter().position(|p| p.0 == scaling.peak().clients)
+        }
         Shape::Scales | Shape::Saturates { .. } => None,
     });
-    let Some(last) = table.len().checked_sub(1) else { return Vec::new() };
+    let Some(last) = table.len().checked_sub(1) else {
+        return Vec::new();
+    };
     let mut chosen: Vec<usize> = [Some(0), best, Some(last)].into_iter().flatten().collect();
     chosen.dedup();
     chosen
@@ -118,8 +129,10 @@ pub fn explain(
     }
     let events = KeptOpen::default();
     for table in tables(steps, course.by) {
-        let sweep: Vec<(f64, f64)> =
-            table.iter().map(|s| (s.params.int(course.by).unwrap_or(0) as f64, s.throughput())).collect();
+        let sweep: Vec<(f64, f64)> = table
+            .iter()
+            .map(|s| (s.params.int(course.by).unwrap_or(0) as f64, s.throughput()))
+            .collect();
         let places = chosen(&table, course.by);
         for (n, place) in places.iter().enumerate() {
             if sink.interrupted() {
@@ -150,9 +163,11 @@ pub fn explain(
                     hand_over_findings(&attributed, sink);
                 }
                 Ok(_) => {}
-                Err(error) => {
-                    sink.warn(&format!("{} {} could not be explained: {error}", workload.name(), step.params))
-                }
+                Err(error) => sink.warn(&format!(
+                    "{} {} could not be explained: {error}",
+                    workload.name(),
+                    step.params
+                )),
             }
         }
     }
@@ -172,7 +187,10 @@ fn decided(
     let question = Question {
         params: &step.params,
         findings: &attributed.findings,
-        load: (rate, figures.seconds_per_transaction() / figures.turns_per_transaction),
+        load: (
+            rate,
+            figures.seconds_per_transaction() / figures.turns_per_transaction,
+        ),
         closed: step.params.get("rate").is_none(),
         most: course.experiments,
         beyond_ours: course.beyond_ours,
@@ -187,21 +205,44 @@ mod tests {
     use super::*;
 
     fn step(clients: i64, keep_alive: &str, throughput: u64) -> Measured {
-        let params = Params::new().with("keepalive", keep_alive).with("clients", clients);
-        Measured { params, transactions: throughput * 2, seconds: 2.0, under_way: clients as f64, doubt: None }
+        let params = Params::new()
+            .with("keepalive", keep_alive)
+            .with("clients", clients);
+        Measured {
+            params,
+            transactions: throughput * 2,
+            seconds: 2.0,
+            under_way: clients as f64,
+            doubt: None,
+        }
     }
 
     #[test]
     fn steps_that_differ_in_clients_alone_are_one_table_in_the_order_of_clients() {
-        let steps = [step(10, "on", 50), step(1, "on", 10), step(1, "off", 5), step(50, "on", 0)];
+        let steps = [
+            step(10, "on", 50),
+            step(1, "on", 10),
+            step(1, "off", 5),
+            step(50, "on", 0),
+        ];
         let found = tables(&steps, "clients");
-        assert_eq!(found, [vec![steps[1].clone(), steps[0].clone()], vec![steps[2].clone()]]);
+        assert_eq!(
+            found,
+            [
+                vec![steps[1].clone(), steps[0].clone()],
+                vec![steps[2].clone()]
+            ]
+        );
     }
 
     #[test]
     fn one_client_and_the_most_are_explained_and_the_best_when_it_falls() {
         let table = |rates: [u64; 4]| {
-            [1, 2, 10, 50].into_iter().zip(rates).map(|(n, rate)| step(n, "on", rate)).collect::<Vec<_>>()
+            [1, 2, 10, 50]
+                .into_iter()
+                .zip(rates)
+                .map(|(n, rate)| step(n, "on", rate))
+                .collect::<Vec<_>>()
         };
         assert_eq!(chosen(&table([100, 200, 210, 205]), "clients"), [0, 3]);
         assert_eq!(chosen(&table([100, 200, 120, 60]), "clients"), [0, 1, 3]);
@@ -216,7 +257,10 @@ mod tests {
             for seconds in [15, 20, 90, 300] {
                 let budget = Duration::from_secs(seconds);
                 let reserved = reserve(pass(profile, budget, 1), 1, 7);
-                assert!(reserved <= budget.mul_f64(SHARE + 0.01), "{profile:?}, {seconds} s: {reserved:?}");
+                assert!(
+                    reserved <= budget.mul_f64(SHARE + 0.01),
+                    "{profile:?}, {seconds} s: {reserved:?}"
+                );
             }
         }
         assert_eq!(pass(Profile::Quick, Duration::ZERO, 4), SHORTEST);

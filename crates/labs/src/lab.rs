@@ -58,7 +58,14 @@ pub struct Setting {
 impl Setting {
     /// A setting whose values cannot be listed.
     pub const fn new(key: &'static str, default: &'static str, help: &'static str) -> Setting {
-        Setting { key, default, help, values: &[], several: false, path: false }
+        Setting {
+            key,
+            default,
+            help,
+            values: &[],
+            several: false,
+            path: false,
+        }
     }
 
     /// The same, with words of which it takes one.
@@ -68,7 +75,11 @@ impl Setting {
 
     /// The same, with words of which it takes one or more.
     pub const fn several(self, values: &'static [&'static str]) -> Setting {
-        Setting { values, several: true, ..self }
+        Setting {
+            values,
+            several: true,
+            ..self
+        }
     }
 
     /// The same, for the name of a file or directory.
@@ -133,19 +144,29 @@ impl Lab {
 
     /// What a report knows of it.
     pub(crate) fn view(&self) -> LabView {
-        LabView { name: self.name, server: self.server, analyses: self.analyses }
+        LabView {
+            name: self.name,
+            server: self.server,
+            analyses: self.analyses,
+        }
     }
 
     /// The settings that it takes; of one made of probes those that they take beside their parameters.
     pub fn all_settings(&self) -> impl Iterator<Item = Setting> {
         let of_probes = self.probes().flat_map(|probe| probe.settings);
-        self.settings.iter().copied().chain(of_probes.map(|[key, default, help]| Setting::new(key, default, help)))
+        self.settings
+            .iter()
+            .copied()
+            .chain(of_probes.map(|[key, default, help]| Setting::new(key, default, help)))
     }
 
     /// The names of its rows, and what the figure of each is.
     pub fn figures(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let of_probes = self.probes().map(|probe| (probe.name, probe.summary));
-        self.rows.iter().map(|(of, meaning)| (of.probe, *meaning)).chain(of_probes)
+        self.rows
+            .iter()
+            .map(|(of, meaning)| (of.probe, *meaning))
+            .chain(of_probes)
     }
 }
 
@@ -180,10 +201,27 @@ mod tests {
 
     #[test]
     fn what_takes_time_is_asked_for_or_left_to_longer_runs() {
-        let of = |value: &str| wanted(&Params::new().with("import", value), "import", Profile::Quick);
+        let of = |value: &str| {
+            wanted(
+                &Params::new().with("import", value),
+                "import",
+                Profile::Quick,
+            )
+        };
         assert!(matches!((of("on"), of("off")), (Ok(true), Ok(false))));
-        assert!(matches!(wanted(&Params::new(), "import", Profile::Quick), Ok(false)));
-        assert!(matches!(wanted(&Params::new(), "import", Profile::Standard), Ok(true)));
-        assert!(of("maybe").unwrap_err().to_string().contains("import=maybe"));
+        assert!(matches!(
+            wanted(&Params::new(), "import", Profile::Quick),
+            Ok(false)
+        ));
+        assert!(matches!(
+            wanted(&Params::new(), "import", Profile::Standard),
+            Ok(true)
+        ));
+        assert!(
+            of("maybe")
+                .unwrap_err()
+                .to_string()
+                .contains("import=maybe")
+        );
     }
 }

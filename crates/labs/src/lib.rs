@@ -46,7 +46,8 @@ pub static REGISTRY: &[&Lab] = &[
 
 /// What a report knows of them.
 pub fn views() -> Labs<'static> {
-    static VIEWS: LazyLock<Vec<LabView>> = LazyLock::new(|| REGISTRY.iter().map(|lab| lab.view()).collect());
+    static VIEWS: LazyLock<Vec<LabView>> =
+        LazyLock::new(|| REGISTRY.iter().map(|lab| lab.view()).collect());
     &VIEWS
 }
 
@@ -58,7 +59,10 @@ pub fn courses() -> impl Iterator<Item = &'static Lab> {
 /// What the figure of a lab's row is, for `list NAME` and for whoever hovers over a name on a page; nothing where no
 /// lab makes it.
 pub fn meaning(probe: &str) -> Option<&'static str> {
-    courses().flat_map(|lab| lab.rows).find(|(of, _)| of.probe == probe).map(|(_, meaning)| *meaning)
+    courses()
+        .flat_map(|lab| lab.rows)
+        .find(|(of, _)| of.probe == probe)
+        .map(|(_, meaning)| *meaning)
 }
 
 #[cfg(test)]
@@ -71,17 +75,32 @@ mod tests {
 
     /// Whether a figure of this name and value is among them, whose parameters hold this.
     pub(crate) fn has(all: &[Derived], name: &str, params: &str, value: f64) -> bool {
-        let told = |f: &Derived| f.params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(";");
-        all.iter().any(|f| f.name == name && told(f).contains(params) && f.value == value)
+        let told = |f: &Derived| {
+            f.params
+                .iter()
+                .map(|(k, v)| format!("{k}={v}"))
+                .collect::<Vec<_>>()
+                .join(";")
+        };
+        all.iter()
+            .any(|f| f.name == name && told(f).contains(params) && f.value == value)
     }
 
     #[test]
     fn records_of_before_have_the_rows_of_each_lab_in_its_table() {
         let none = Params::new();
-        let all = courses().flat_map(|lab| lab.rows).map(|(of, _)| *of).chain([&load::OF_TURN, &service::OF_RATE]);
+        let all = courses()
+            .flat_map(|lab| lab.rows)
+            .map(|(of, _)| *of)
+            .chain([&load::OF_TURN, &service::OF_RATE]);
         // A lab with a table of its own came after them.
         for of in all.filter(|of| of.table.place() < table::ORDER.len()) {
-            assert_eq!(of_before(of.probe, [&none, &none]), of.descriptor(), "{}", of.probe);
+            assert_eq!(
+                of_before(of.probe, [&none, &none]),
+                of.descriptor(),
+                "{}",
+                of.probe
+            );
         }
     }
 
@@ -99,7 +118,9 @@ mod tests {
     /// What the lab says of a value.
     fn said(lab: &Lab, key: &str, value: &str) -> Option<String> {
         let settings = beside(key, value).with(key, Param::parse(value));
-        (lab.check)(&settings, Profile::Standard).err().map(|e| e.to_string())
+        (lab.check)(&settings, Profile::Standard)
+            .err()
+            .map(|e| e.to_string())
     }
 
     #[test]
@@ -107,18 +128,34 @@ mod tests {
         for lab in courses() {
             for s in lab.settings.iter().filter(|s| !s.values.is_empty()) {
                 // Two of these depend on the machine: who may limit memory, and who is root.
-                for value in s
-                    .values
-                    .iter()
-                    .filter(|v| !matches!((s.key, **v), ("pressure_by", "limit") | ("existing_swap", "off")))
-                {
-                    assert_eq!(said(lab, s.key, value), None, "{} {}={value}", lab.name, s.key);
+                for value in s.values.iter().filter(|v| {
+                    !matches!(
+                        (s.key, **v),
+                        ("pressure_by", "limit") | ("existing_swap", "off")
+                    )
+                }) {
+                    assert_eq!(
+                        said(lab, s.key, value),
+                        None,
+                        "{} {}={value}",
+                        lab.name,
+                        s.key
+                    );
                 }
                 let Some(sentence) = said(lab, s.key, "no-such-thing") else {
                     panic!("{} {} takes anything", lab.name, s.key)
                 };
-                let missing: Vec<&&str> = s.values.iter().filter(|v| !sentence.contains(**v)).collect();
-                assert!(s.path || missing.is_empty(), "{} {}: {missing:?} not in “{sentence}”", lab.name, s.key);
+                let missing: Vec<&&str> = s
+                    .values
+                    .iter()
+                    .filter(|v| !sentence.contains(**v))
+                    .collect();
+                assert!(
+                    s.path || missing.is_empty(),
+                    "{} {}: {missing:?} not in “{sentence}”",
+                    lab.name,
+                    s.key
+                );
                 if s.several && s.values.len() > 1 {
                     let two = format!("{},{}", s.values[0], s.values[1]);
                     assert_eq!(said(lab, s.key, &two), None, "{} {}={two}", lab.name, s.key);
@@ -130,7 +167,8 @@ mod tests {
     #[test]
     fn one_key_is_one_setting_of_a_lab() {
         for lab in REGISTRY {
-            let keys: std::collections::BTreeSet<&str> = lab.all_settings().map(|s| s.key).collect();
+            let keys: std::collections::BTreeSet<&str> =
+                lab.all_settings().map(|s| s.key).collect();
             assert_eq!(keys.len(), lab.all_settings().count(), "{}", lab.name);
         }
     }
@@ -140,7 +178,11 @@ mod tests {
         let names: std::collections::BTreeSet<&str> = REGISTRY.iter().map(|lab| lab.name).collect();
         assert_eq!(names.len(), REGISTRY.len());
         assert!(REGISTRY.iter().all(|lab| lab.figures().next().is_some()));
-        let listed = |name: &str| REGISTRY.iter().any(|lab| !lab.is_course() && lab.name == name);
+        let listed = |name: &str| {
+            REGISTRY
+                .iter()
+                .any(|lab| !lab.is_course() && lab.name == name)
+        };
         let probes = fingerpost_probes::all().chain(fingerpost_probes::lab_rows());
         assert!(probes.filter_map(|probe| probe.lab).all(listed));
     }

@@ -23,13 +23,30 @@ use crate::loaded::{Loaded, Repetitions};
 use crate::rows::Definition;
 use crate::{LabError, Sink};
 
-const OF_THROUGHPUT: Definition =
-    Definition { table: &table::LOAD, place: Some(0), probe: THROUGHPUT, ..Definition::RATE };
-const OF_TURNS: Definition = Definition { table: &table::LOAD, place: Some(1), probe: TURNS, ..Definition::RATE };
-pub(crate) const OF_TURN: Definition =
-    Definition { table: &table::LOAD, place: Some(2), probe: TURN, ..Definition::LATENCY };
+const OF_THROUGHPUT: Definition = Definition {
+    table: &table::LOAD,
+    place: Some(0),
+    probe: THROUGHPUT,
+    ..Definition::RATE
+};
+const OF_TURNS: Definition = Definition {
+    table: &table::LOAD,
+    place: Some(1),
+    probe: TURNS,
+    ..Definition::RATE
+};
+pub(crate) const OF_TURN: Definition = Definition {
+    table: &table::LOAD,
+    place: Some(2),
+    probe: TURN,
+    ..Definition::LATENCY
+};
 /// As of a database, whose clients load it.
-static LOADED: Loaded = Loaded { throughput: &OF_THROUGHPUT, latency: &OF_TURN, ..database::LOADED };
+static LOADED: Loaded = Loaded {
+    throughput: &OF_THROUGHPUT,
+    latency: &OF_TURN,
+    ..database::LOADED
+};
 /// Repetitions: as many as an interval of 95 % needs at the least would be six, and each costs a warm-up.
 const REPETITIONS: u32 = 6;
 /// A repetition is at least this long.
@@ -70,7 +87,10 @@ pub fn measure(
     let (mut turns, mut begun_s) = (Vec::new(), None);
     let mut course = Interleaved::repeated(Extent::rounds(REPETITIONS as usize));
     while let Some(turn) = course.next(all.failure.is_some() || sink.interrupted()) {
-        sink.progress(&format!("loading {step}"), turn.done / f64::from(REPETITIONS));
+        sink.progress(
+            &format!("loading {step}"),
+            turn.done / f64::from(REPETITIONS),
+        );
         let begins = unix_seconds();
         match repetition(workload, step, length) {
             Ok((done, of)) => {
@@ -84,23 +104,39 @@ pub fn measure(
                 all.failure = Some(error.to_string());
             }
         }
-        rows(&all, &turns).into_iter().for_each(|row| sink.measurement(row));
+        rows(&all, &turns)
+            .into_iter()
+            .for_each(|row| sink.measurement(row));
     }
     if let Some(begun_s) = begun_s {
         // Also of a server that does not tell what it is: what follows is its name when both accounts are joined.
         let source = format!("{DESCRIBED}{described}");
-        let observation = Observation { source, ..all.observation(described) };
-        sink.observation(account(observation, &all, &turns, (begun_s, unix_seconds())));
+        let observation = Observation {
+            source,
+            ..all.observation(described)
+        };
+        sink.observation(account(
+            observation,
+            &all,
+            &turns,
+            (begun_s, unix_seconds()),
+        ));
     }
     Ok(())
 }
 
 fn unix_seconds() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// One repetition: a step, and its round trips as they were stamped.
-fn repetition(workload: &mut dyn Workload, step: &Params, length: Duration) -> Result<(Step, Turns), LabError> {
+fn repetition(
+    workload: &mut dyn Workload,
+    step: &Params,
+    length: Duration,
+) -> Result<(Step, Turns), LabError> {
     let (stamps, clients) = (workload.stamps(), workload.subjects().clients);
     let (begun, over) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -110,7 +146,8 @@ fn repetition(workload: &mut dyn Workload, step: &Params, length: Duration) -> R
                 .name("fp-turns".into())
                 .spawn_scoped(scope, move || take(&stamps, &clients, length, begun, over))
         });
-        let done = workload.step_observed(step, length, &mut || begun.store(true, Ordering::Relaxed));
+        let done =
+            workload.step_observed(step, length, &mut || begun.store(true, Ordering::Relaxed));
         over.store(true, Ordering::Relaxed);
         let turns = match watcher {
             Some(Ok(thread)) => thread.join().unwrap_or_default(),
@@ -121,7 +158,13 @@ fn repetition(workload: &mut dyn Workload, step: &Params, length: Duration) -> R
 }
 
 /// Takes stamps from the end of the warm-up until the step is over.
-fn take(stamps: &Stamps, clients: &[i32], length: Duration, begun: &AtomicBool, over: &AtomicBool) -> Turns {
+fn take(
+    stamps: &Stamps,
+    clients: &[i32],
+    length: Duration,
+    begun: &AtomicBool,
+    over: &AtomicBool,
+) -> Turns {
     let mut turns = Turns::default();
     while !begun.load(Ordering::Relaxed) && !over.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(2));
@@ -166,28 +209,61 @@ fn rows(all: &Repetitions, turns: &[Turns]) -> Vec<Measurement> {
     let (params, steps) = (&all.params, &all.steps);
     let throughput = all.throughput();
     // What speaks against the throughput speaks against the rows beside it.
-    let row = |of: &Definition, params: Params, processes: Vec<Process>, percentiles: Option<Percentiles>| {
+    let row = |of: &Definition,
+               params: Params,
+               processes: Vec<Process>,
+               percentiles: Option<Percentiles>| {
         let none = || (Outcome::Skipped, "no round trip was stamped".to_owned());
-        of.row(params, processes, percentiles, throughput.reason.clone(), none)
+        of.row(
+            params,
+            processes,
+            percentiles,
+            throughput.reason.clone(),
+            none,
+        )
     };
-    let value = |step: &Step| Some(step.turns as f64 / step.elapsed.as_secs_f64()).filter(|v| v.is_finite());
-    let rates = steps.iter().filter_map(|s| Some(Process::of_one(value(s)?, s.turns))).collect();
+    let value = |step: &Step| {
+        Some(step.turns as f64 / step.elapsed.as_secs_f64()).filter(|v| v.is_finite())
+    };
+    let rates = steps
+        .iter()
+        .filter_map(|s| Some(Process::of_one(value(s)?, s.turns)))
+        .collect();
     let rate = row(&OF_TURNS, params.clone(), rates, None);
     let mut together = Histogram::default();
     turns.iter().for_each(|t| together.merge(&t.latencies));
     let at = |q| together.quantile(q).map_or(0.0, |ns| ns as f64);
-    let percentiles = (together.total() > 0).then(|| Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) });
+    let percentiles = (together.total() > 0).then(|| Percentiles {
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+    });
     let latency = |percent: i64, q: f64| {
-        let of = |t: &Turns| Some(Process::of_one(t.latencies.quantile(q)? as f64, t.latencies.total()));
+        let of = |t: &Turns| {
+            Some(Process::of_one(
+                t.latencies.quantile(q)? as f64,
+                t.latencies.total(),
+            ))
+        };
         let params = params.clone().with("percentile", percent);
-        row(&OF_TURN, params, turns.iter().filter_map(of).collect(), percentiles)
+        row(
+            &OF_TURN,
+            params,
+            turns.iter().filter_map(of).collect(),
+            percentiles,
+        )
     };
     let latencies = [latency(50, 0.5), latency(99, 0.99)];
     [throughput, rate].into_iter().chain(latencies).collect()
 }
 
 /// The client's own account, with its round trips and when by its own clock it was.
-fn account(of: Observation, all: &Repetitions, turns: &[Turns], (begun_s, ended_s): (f64, f64)) -> Observation {
+fn account(
+    of: Observation,
+    all: &Repetitions,
+    turns: &[Turns],
+    (begun_s, ended_s): (f64, f64),
+) -> Observation {
     let steps = &all.steps;
     let seconds: f64 = steps.iter().map(|s| s.elapsed.as_secs_f64()).sum();
     let counted: u64 = turns.iter().map(|t| t.latencies.total()).sum();
@@ -196,21 +272,47 @@ fn account(of: Observation, all: &Repetitions, turns: &[Turns], (begun_s, ended_
         ("begun.unix.seconds".to_owned(), begun_s),
         ("ended.unix.seconds".to_owned(), ended_s),
         ("load.seconds".to_owned(), seconds),
-        ("load.turns".to_owned(), steps.iter().map(|s| s.turns as f64).sum()),
+        (
+            "load.turns".to_owned(),
+            steps.iter().map(|s| s.turns as f64).sum(),
+        ),
         ("load.turns.stamped".to_owned(), counted as f64),
-        ("load.turns.unstamped".to_owned(), turns.iter().map(|t| t.lost as f64).sum()),
-        ("load.saturated".to_owned(), steps.iter().filter(|s| s.client.saturated.is_some()).count() as f64),
+        (
+            "load.turns.unstamped".to_owned(),
+            turns.iter().map(|t| t.lost as f64).sum(),
+        ),
+        (
+            "load.saturated".to_owned(),
+            steps
+                .iter()
+                .filter(|s| s.client.saturated.is_some())
+                .count() as f64,
+        ),
         ("load.repetitions".to_owned(), steps.len() as f64),
-        ("load.cpus".to_owned(), steps.iter().map(|s| s.client.cpus).max().unwrap_or(0) as f64),
+        (
+            "load.cpus".to_owned(),
+            steps.iter().map(|s| s.client.cpus).max().unwrap_or(0) as f64,
+        ),
     ]);
     if counted > 0 {
         let sum: u128 = turns.iter().map(|t| t.sum_ns).sum();
-        totals.insert("load.turn.mean.seconds".to_owned(), sum as f64 / counted as f64 * 1e-9);
+        totals.insert(
+            "load.turn.mean.seconds".to_owned(),
+            sum as f64 / counted as f64 * 1e-9,
+        );
     }
     if let Some(least) = turns.iter().filter_map(|t| t.network_us).min() {
-        totals.insert("load.network.least.seconds".to_owned(), f64::from(least) * 1e-6);
+        totals.insert(
+            "load.network.least.seconds".to_owned(),
+            f64::from(least) * 1e-6,
+        );
     }
-    Observation { workload: WORKLOAD.to_owned(), observer: CLIENT.to_owned(), totals, ..of }
+    Observation {
+        workload: WORKLOAD.to_owned(),
+        observer: CLIENT.to_owned(),
+        totals,
+        ..of
+    }
 }
 
 #[cfg(test)]
@@ -264,10 +366,26 @@ mod tests {
     }
 
     fn measured(fails: Option<u32>, saturated: bool) -> (Result<(), LabError>, Listener) {
-        let mut sink = Listener { patience: 100, ..Listener::default() };
-        let mut workload = Mock { steps: 0, saturated, fails };
+        let mut sink = Listener {
+            patience: 100,
+            ..Listener::default()
+        };
+        let mut workload = Mock {
+            steps: 0,
+            saturated,
+            fails,
+        };
         let step = workload.steps().remove(0);
-        (measure(&mut workload, &step, Duration::from_secs(6), "made up", &mut sink), sink)
+        (
+            measure(
+                &mut workload,
+                &step,
+                Duration::from_secs(6),
+                "made up",
+                &mut sink,
+            ),
+            sink,
+        )
     }
 
     fn row<'a>(sink: &'a Listener, probe: &str) -> &'a Measurement {
@@ -279,29 +397,74 @@ mod tests {
         let (result, sink) = measured(None, false);
         result.unwrap();
         let (throughput, turns) = (row(&sink, THROUGHPUT), row(&sink, TURNS));
-        assert_eq!((throughput.outcome, throughput.processes.len()), (Outcome::Measured, REPETITIONS as usize));
+        assert_eq!(
+            (throughput.outcome, throughput.processes.len()),
+            (Outcome::Measured, REPETITIONS as usize)
+        );
         let [one, three] = [throughput, turns].map(|r| r.estimate.unwrap().value);
         assert!((three / one - 3.0).abs() < 1e-9, "{one} {three}");
-        assert_eq!(row(&sink, TURN).outcome, Outcome::Skipped, "nothing was stamped, which is not zero");
+        assert_eq!(
+            row(&sink, TURN).outcome,
+            Outcome::Skipped,
+            "nothing was stamped, which is not zero"
+        );
         let totals = &sink.observations[0].totals;
-        assert_eq!((totals["load.turns"], totals["load.turns.stamped"]), (1800.0, 0.0));
-        assert!(totals["ended.unix.seconds"] >= totals["begun.unix.seconds"] && totals["begun.unix.seconds"] > 1.6e9);
-        let asked = ["load.seconds", "load.repetitions", "load.saturated", "load.cpus"];
-        assert!(asked.iter().all(|name| totals.contains_key(*name)), "what a verdict asks for: {totals:?}");
-        assert_eq!((totals.get("load.turn.mean.seconds"), totals.get("load.network.least.seconds")), (None, None));
+        assert_eq!(
+            (totals["load.turns"], totals["load.turns.stamped"]),
+            (1800.0, 0.0)
+        );
+        assert!(
+            totals["ended.unix.seconds"] >= totals["begun.unix.seconds"]
+                && totals["begun.unix.seconds"] > 1.6e9
+        );
+        let asked = [
+            "load.seconds",
+            "load.repetitions",
+            "load.saturated",
+            "load.cpus",
+        ];
+        assert!(
+            asked.iter().all(|name| totals.contains_key(*name)),
+            "what a verdict asks for: {totals:?}"
+        );
+        assert_eq!(
+            (
+                totals.get("load.turn.mean.seconds"),
+                totals.get("load.network.least.seconds")
+            ),
+            (None, None)
+        );
     }
 
     #[test]
     fn a_clients_limit_is_told_with_every_row_and_a_load_that_breaks_off_keeps_what_there_is() {
         let (_, sink) = measured(None, true);
-        assert!(row(&sink, TURNS).reason.as_ref().unwrap().contains("CPU was the limit"));
+        assert!(
+            row(&sink, TURNS)
+                .reason
+                .as_ref()
+                .unwrap()
+                .contains("CPU was the limit")
+        );
         let (result, sink) = measured(Some(3), false);
         result.unwrap();
-        assert!(sink.warnings[0].contains("went away") && sink.observations[0].totals["load.repetitions"] == 2.0);
-        let (throughput, turns) = (row(&sink, THROUGHPUT), row(&sink, TURNS));
-        assert!([throughput, turns].iter().all(|r| r.outcome == Outcome::Untrusted && r.processes.len() == 2));
         assert!(
-            throughput.reason.as_ref().unwrap().contains("a later round failed") && turns.reason == throughput.reason
+            sink.warnings[0].contains("went away")
+                && sink.observations[0].totals["load.repetitions"] == 2.0
+        );
+        let (throughput, turns) = (row(&sink, THROUGHPUT), row(&sink, TURNS));
+        assert!(
+            [throughput, turns]
+                .iter()
+                .all(|r| r.outcome == Outcome::Untrusted && r.processes.len() == 2)
+        );
+        assert!(
+            throughput
+                .reason
+                .as_ref()
+                .unwrap()
+                .contains("a later round failed")
+                && turns.reason == throughput.reason
         );
         assert!(measured(Some(1), false).0.is_err());
     }
@@ -309,10 +472,14 @@ mod tests {
     #[test]
     fn repetitions_with_their_warm_up_fit_into_the_time() {
         for seconds in [2, 10, 60] {
-            let (whole, length) = (Duration::from_secs(seconds), length(Duration::from_secs(seconds)));
+            let (whole, length) = (
+                Duration::from_secs(seconds),
+                length(Duration::from_secs(seconds)),
+            );
             assert!(
                 length >= SHORTEST
-                    && (length * REPETITIONS).mul_f64(1.0 + WARM) <= whole.max(SHORTEST * REPETITIONS * 2)
+                    && (length * REPETITIONS).mul_f64(1.0 + WARM)
+                        <= whole.max(SHORTEST * REPETITIONS * 2)
             );
         }
     }

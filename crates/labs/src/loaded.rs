@@ -7,7 +7,9 @@ use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_measure::doubt::{spoil, too_many_errors};
 use fingerpost_measure::estimate;
 use fingerpost_record::unstated::DESCRIBED;
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Series};
+use fingerpost_record::{
+    Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Series,
+};
 use fingerpost_workloads::{Stall, Step, Workload, quantile};
 
 use crate::explained::Measured;
@@ -65,8 +67,11 @@ impl Rounds {
         workload: &mut dyn Workload,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Repetitions>, LabError> {
-        let mut all: Vec<Repetitions> =
-            workload.steps().into_iter().map(|params| Repetitions::new(of, params)).collect();
+        let mut all: Vec<Repetitions> = workload
+            .steps()
+            .into_iter()
+            .map(|params| Repetitions::new(of, params))
+            .collect();
         let mut course = Interleaved::shuffled(all.len(), self.seed, self.extent);
         let begun = Instant::now();
         let spent = |sink: &dyn Sink| begun.elapsed().saturating_sub(sink.waited());
@@ -108,7 +113,12 @@ impl Rounds {
 pub fn tell(all: &[Repetitions], server: &str, sink: &mut dyn Sink) -> Vec<Measured> {
     let observed = all.iter().filter(|of| !of.steps.is_empty());
     observed.for_each(|of| sink.observation(of.observation(server)));
-    let stalls = all.first().and_then(|any| told_stalls(any.of.name, all.iter().map(|of| (&of.params, &of.steps[..]))));
+    let stalls = all.first().and_then(|any| {
+        told_stalls(
+            any.of.name,
+            all.iter().map(|of| (&of.params, &of.steps[..])),
+        )
+    });
     stalls.iter().for_each(|sentence| sink.warn(sentence));
     all.iter().filter_map(Repetitions::measured).collect()
 }
@@ -126,7 +136,12 @@ pub struct Repetitions {
 
 impl Repetitions {
     pub fn new(of: &'static Loaded, params: Params) -> Self {
-        Repetitions { of, params, steps: Vec::new(), failure: None }
+        Repetitions {
+            of,
+            params,
+            steps: Vec::new(),
+            failure: None,
+        }
     }
 
     /// The rows as far as they are known: in an open loop the latency is there twice, from the sending and from when a
@@ -148,24 +163,50 @@ impl Repetitions {
         let processes = self.steps.iter().map(|step| {
             let value = step.rate();
             // A step of a few requests may be over before one stretch is.
-            let samples = if step.throughput.is_empty() { vec![value] } else { step.throughput.clone() };
+            let samples = if step.throughput.is_empty() {
+                vec![value]
+            } else {
+                step.throughput.clone()
+            };
             // A sample is a stretch of time, in which this many transactions completed on average.
             let batch = step.transactions / step.throughput.len().max(1) as u64;
-            Process { value: Some(value), samples, batch, counters: (self.of.counters)(step), ..Process::default() }
+            Process {
+                value: Some(value),
+                samples,
+                batch,
+                counters: (self.of.counters)(step),
+                ..Process::default()
+            }
         });
         let processes: Vec<Process> = processes.collect();
-        let stretches: Vec<f64> = processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
+        let stretches: Vec<f64> = processes
+            .iter()
+            .flat_map(|p| p.samples.iter().copied())
+            .collect();
         let percentiles = estimate::percentiles(&stretches, Better::Higher);
-        self.row(self.of.throughput, self.params.clone(), processes, percentiles)
+        self.row(
+            self.of.throughput,
+            self.params.clone(),
+            processes,
+            percentiles,
+        )
     }
 
     fn latency(&self, params: Params, list: fn(&Step) -> &[(u64, u64)]) -> Measurement {
         let processes = self.steps.iter().filter_map(|step| {
             let at = |q: f64| quantile(list(step), q).map(|ns| ns as f64);
             let mut counters = (self.of.counters)(step);
-            counters.extend(self.of.quantiles.iter().filter_map(|(name, q)| Some(((*name).to_owned(), at(*q)?))));
+            counters.extend(
+                self.of
+                    .quantiles
+                    .iter()
+                    .filter_map(|(name, q)| Some(((*name).to_owned(), at(*q)?))),
+            );
             // The histogram's median stands for its samples, of which there are too many to keep.
-            Some(Process { counters, ..Process::of_one(at(0.5)?, step.transactions) })
+            Some(Process {
+                counters,
+                ..Process::of_one(at(0.5)?, step.transactions)
+            })
         });
         let mut all: BTreeMap<u64, u64> = BTreeMap::new();
         for (ns, n) in self.steps.iter().flat_map(list) {
@@ -173,7 +214,10 @@ impl Repetitions {
         }
         let all: Vec<(u64, u64)> = all.into_iter().collect();
         let at = |q: f64| quantile(&all, q).map(|ns| ns as f64);
-        let percentiles = at(0.5).zip(at(0.9)).zip(at(0.99)).map(|((p50, p90), p99)| Percentiles { p50, p90, p99 });
+        let percentiles = at(0.5)
+            .zip(at(0.9))
+            .zip(at(0.99))
+            .map(|((p50, p90), p99)| Percentiles { p50, p90, p99 });
         self.row(self.of.latency, params, processes.collect(), percentiles)
     }
 
@@ -184,7 +228,14 @@ impl Repetitions {
         processes: Vec<Process>,
         percentiles: Option<Percentiles>,
     ) -> Measurement {
-        let none = || (Outcome::Failed, self.failure.clone().unwrap_or_else(|| "no step was completed".to_owned()));
+        let none = || {
+            (
+                Outcome::Failed,
+                self.failure
+                    .clone()
+                    .unwrap_or_else(|| "no step was completed".to_owned()),
+            )
+        };
         of.row(params, processes, percentiles, self.doubt(), none)
     }
 
@@ -194,14 +245,26 @@ impl Repetitions {
     fn doubt(&self) -> Option<String> {
         let spoilt = |why: &dyn Fn(&Step) -> Option<String>| {
             let mut spoilt: Vec<String> = self.steps.iter().filter_map(why).collect();
-            spoil(spoilt.len() as u64, self.steps.len() as u64).then(|| spoilt.pop()).flatten()
+            spoil(spoilt.len() as u64, self.steps.len() as u64)
+                .then(|| spoilt.pop())
+                .flatten()
         };
         let too_many = || {
             let errors = self.errors();
-            let (failed, completed) = (errors.values().sum(), self.steps.iter().map(|s| s.transactions).sum());
-            let kinds: Vec<String> = errors.iter().map(|(kind, n)| format!("{n} × {kind}")).collect();
-            too_many_errors(failed, completed)
-                .then(|| format!("{failed} errors beside {completed} completed transactions: {}", kinds.join(", ")))
+            let (failed, completed) = (
+                errors.values().sum(),
+                self.steps.iter().map(|s| s.transactions).sum(),
+            );
+            let kinds: Vec<String> = errors
+                .iter()
+                .map(|(kind, n)| format!("{n} × {kind}"))
+                .collect();
+            too_many_errors(failed, completed).then(|| {
+                format!(
+                    "{failed} errors beside {completed} completed transactions: {}",
+                    kinds.join(", ")
+                )
+            })
         };
         spoilt(&|step| step.client.saturated.clone())
             .or_else(too_many)
@@ -211,8 +274,13 @@ impl Repetitions {
 
     /// What the client saw of itself; `server` is what that called itself.
     pub fn observation(&self, server: &str) -> Observation {
-        let totals = (self.of.totals)(&self.steps).into_iter().map(|(name, n)| (name.to_owned(), n));
-        let errors = self.errors().into_iter().map(|(kind, n)| (format!("{}.{kind}", self.of.errors), n as f64));
+        let totals = (self.of.totals)(&self.steps)
+            .into_iter()
+            .map(|(name, n)| (name.to_owned(), n));
+        let errors = self
+            .errors()
+            .into_iter()
+            .map(|(kind, n)| (format!("{}.{kind}", self.of.errors), n as f64));
         Observation {
             workload: self.of.name.to_owned(),
             params: self.params.clone(),
@@ -245,12 +313,27 @@ impl Repetitions {
     /// their rate times their mean time (Little's law).
     pub fn measured(&self) -> Option<Measured> {
         let seconds: f64 = self.steps.iter().map(|s| s.elapsed.as_secs_f64()).sum();
-        let spent: f64 = self.steps.iter().flat_map(|s| &s.latencies).map(|&(ns, n)| ns as f64 * n as f64 * 1e-9).sum();
+        let spent: f64 = self
+            .steps
+            .iter()
+            .flat_map(|s| &s.latencies)
+            .map(|&(ns, n)| ns as f64 * n as f64 * 1e-9)
+            .sum();
         let transactions = self.steps.iter().map(|s| s.transactions).sum();
         let clients = self.params.int(self.of.by)? as f64;
-        let under_way = if self.is_open() { (spent / seconds).min(clients) } else { clients };
+        let under_way = if self.is_open() {
+            (spent / seconds).min(clients)
+        } else {
+            clients
+        };
         let (params, doubt) = (self.params.clone(), self.doubt());
-        (seconds > 0.0).then_some(Measured { params, transactions, seconds, under_way, doubt })
+        (seconds > 0.0).then_some(Measured {
+            params,
+            transactions,
+            seconds,
+            under_way,
+            doubt,
+        })
     }
 }
 
@@ -260,18 +343,35 @@ pub fn later_round_failed(why: &str) -> String {
 }
 
 /// One sentence about the stalls of all steps; nothing when there was none.
-fn told_stalls<'a>(lab: &str, steps: impl Iterator<Item = (&'a Params, &'a [Step])>) -> Option<String> {
+fn told_stalls<'a>(
+    lab: &str,
+    steps: impl Iterator<Item = (&'a Params, &'a [Step])>,
+) -> Option<String> {
     let stalls: Vec<(&Params, usize, &Stall)> = steps
-        .flat_map(|(params, rounds)| rounds.iter().enumerate().map(move |(i, step)| (params, i + 1, step)))
-        .flat_map(|(params, round, step)| step.client.stalls.iter().map(move |stall| (params, round, stall)))
+        .flat_map(|(params, rounds)| {
+            rounds
+                .iter()
+                .enumerate()
+                .map(move |(i, step)| (params, i + 1, step))
+        })
+        .flat_map(|(params, round, step)| {
+            step.client
+                .stalls
+                .iter()
+                .map(move |stall| (params, round, stall))
+        })
         .collect();
-    let (params, round, longest) = stalls.iter().max_by(|a, b| a.2.length_s.total_cmp(&b.2.length_s))?;
+    let (params, round, longest) = stalls
+        .iter()
+        .max_by(|a, b| a.2.length_s.total_cmp(&b.2.length_s))?;
     let others = match stalls.len() - 1 {
         0 => String::new(),
         n => format!(" ({n} shorter stalls besides, all of them in the record)"),
     };
     let (length, at, why) = (longest.length_s * 1e3, longest.at_s, &longest.why);
-    Some(format!("{lab} {params}: nothing completed for {length:.0} ms, {at:.2} s into round {round}{others}: {why}"))
+    Some(format!(
+        "{lab} {params}: nothing completed for {length:.0} ms, {at:.2} s into round {round}{others}: {why}"
+    ))
 }
 
 /// Every stall of a step's rounds: when, counted over the rounds one after the other, and how long.
@@ -279,13 +379,22 @@ fn stall_series(rounds: &[Step]) -> Vec<Series> {
     let mut begin = 0.0;
     let mut points = Vec::new();
     for step in rounds {
-        points.extend(step.client.stalls.iter().map(|s| (begin + s.at_s, s.length_s)));
+        points.extend(
+            step.client
+                .stalls
+                .iter()
+                .map(|s| (begin + s.at_s, s.length_s)),
+        );
         begin += step.elapsed.as_secs_f64();
     }
     if points.is_empty() {
         Vec::new()
     } else {
-        vec![Series { name: "stall.length".to_owned(), unit: "s".to_owned(), points }]
+        vec![Series {
+            name: "stall.length".to_owned(),
+            unit: "s".to_owned(),
+            points,
+        }]
     }
 }
 
@@ -299,10 +408,26 @@ mod tests {
 
     #[test]
     fn the_longest_stall_is_told_with_its_reason_and_all_are_kept() {
-        let stall = |at_s, length_s| Stall { at_s, length_s, why: Reason::Server(1, Threads::Unseen) };
-        let client = ClientReport { stalls: vec![stall(0.5, 0.03), stall(1.25, 0.3)], ..ClientReport::default() };
-        let quiet = Step { elapsed: Duration::from_secs(2), ..Step::default() };
-        let rounds = [quiet.clone(), Step { client, ..quiet.clone() }];
+        let stall = |at_s, length_s| Stall {
+            at_s,
+            length_s,
+            why: Reason::Server(1, Threads::Unseen),
+        };
+        let client = ClientReport {
+            stalls: vec![stall(0.5, 0.03), stall(1.25, 0.3)],
+            ..ClientReport::default()
+        };
+        let quiet = Step {
+            elapsed: Duration::from_secs(2),
+            ..Step::default()
+        };
+        let rounds = [
+            quiet.clone(),
+            Step {
+                client,
+                ..quiet.clone()
+            },
+        ];
         let params = Params::new().with("clients", 5);
         let sentence = told_stalls("database", [(&params, &rounds[..])].into_iter()).unwrap();
         assert_eq!(
@@ -311,7 +436,10 @@ mod tests {
              them in the record): the client was waiting for the server"
         );
         assert_eq!(stall_series(&rounds)[0].points, [(2.5, 0.03), (3.25, 0.3)]);
-        assert_eq!(told_stalls("database", [(&params, &rounds[..1])].into_iter()), None);
+        assert_eq!(
+            told_stalls("database", [(&params, &rounds[..1])].into_iter()),
+            None
+        );
         assert!(stall_series(&rounds[..1]).is_empty());
     }
 }

@@ -35,11 +35,19 @@ impl Definition {
     };
 
     /// The same of a rate, the more the better.
-    pub const RATE: Definition = Definition { unit: Unit::PerSecond, better: Better::Higher, ..Definition::LATENCY };
+    pub const RATE: Definition = Definition {
+        unit: Unit::PerSecond,
+        better: Better::Higher,
+        ..Definition::LATENCY
+    };
 
     /// What a record says of them.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor { place: self.place, depends_on_host: self.depends_on_host, ..Descriptor::of(self.table) }
+        Descriptor {
+            place: self.place,
+            depends_on_host: self.depends_on_host,
+            ..Descriptor::of(self.table)
+        }
     }
 
     /// The row of these repetitions, untrusted where something speaks against it; without any, a row that says why
@@ -57,14 +65,32 @@ impl Definition {
             let (outcome, reason) = none();
             return self.without_figure(params, outcome, reason);
         };
-        let outcome = if doubt.is_some() { Outcome::Untrusted } else { Outcome::Measured };
+        let outcome = if doubt.is_some() {
+            Outcome::Untrusted
+        } else {
+            Outcome::Measured
+        };
         let row = self.without_figure(params, outcome, String::new());
-        Measurement { reason: doubt, estimate: Some(estimate), percentiles, processes, ..row }
+        Measurement {
+            reason: doubt,
+            estimate: Some(estimate),
+            percentiles,
+            processes,
+            ..row
+        }
     }
 
     /// A row without a figure, and why.
     pub fn without_figure(&self, params: Params, outcome: Outcome, reason: String) -> Measurement {
-        Measurement::without_figure(self.probe, self.version, params, self.unit, self.better, outcome, reason)
-            .described(self.descriptor())
+        Measurement::without_figure(
+            self.probe,
+            self.version,
+            params,
+            self.unit,
+            self.better,
+            outcome,
+            reason,
+        )
+        .described(self.descriptor())
     }
 }

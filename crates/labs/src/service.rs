@@ -12,10 +12,18 @@ use fingerpost_record::{Measurement, Outcome, Params, Percentiles, Process};
 
 use crate::rows::Definition;
 
-const OF_LATENCY: Definition =
-    Definition { table: &table::SERVICE, place: Some(0), probe: LATENCY, ..Definition::LATENCY };
-pub(crate) const OF_RATE: Definition =
-    Definition { table: &table::SERVICE, place: Some(1), probe: RATE, ..Definition::RATE };
+const OF_LATENCY: Definition = Definition {
+    table: &table::SERVICE,
+    place: Some(0),
+    probe: LATENCY,
+    ..Definition::LATENCY
+};
+pub(crate) const OF_RATE: Definition = Definition {
+    table: &table::SERVICE,
+    place: Some(1),
+    probe: RATE,
+    ..Definition::RATE
+};
 
 /// Stretches at most, and requests that one needs for a percentile: as many as make one request beyond it.
 const MOST_STRETCHES: usize = 20;
@@ -53,8 +61,18 @@ pub fn figures(stretches: &[Stretch], elapsed_s: f64, whole_rate: Option<f64>) -
 
 /// The figures of a program without requests, as one request of which windows of these seconds together show a part.
 pub fn figures_of_programs(seen_s: f64, elapsed_s: f64) -> StepFigures {
-    let turns_per_transaction = if seen_s > 0.0 { elapsed_s / seen_s } else { 1.0 };
-    StepFigures { transactions: 1, elapsed_s, clients: 1.0, turns_per_transaction, ..StepFigures::default() }
+    let turns_per_transaction = if seen_s > 0.0 {
+        elapsed_s / seen_s
+    } else {
+        1.0
+    };
+    StepFigures {
+        transactions: 1,
+        elapsed_s,
+        clients: 1.0,
+        turns_per_transaction,
+        ..StepFigures::default()
+    }
 }
 
 /// The rows of a service's requests; `whole_rate` as of [`figures`].
@@ -71,28 +89,46 @@ pub fn rows(params: &Params, stretches: &[Stretch], whole_rate: Option<f64>) -> 
 /// known.
 fn rates(stretches: &[Stretch], whole_rate: Option<f64>) -> Vec<Process> {
     let each = stretches.len().div_ceil(MOST_STRETCHES).max(1);
-    let level =
-        whole_rate.zip(rate(stretches).filter(|rate| *rate > 0.0)).map_or(1.0, |(whole, windows)| whole / windows);
-    let of = |chunk: &[Stretch]| Some((level * rate(chunk)?, chunk.iter().map(requests).sum::<f64>()));
+    let level = whole_rate
+        .zip(rate(stretches).filter(|rate| *rate > 0.0))
+        .map_or(1.0, |(whole, windows)| whole / windows);
+    let of = |chunk: &[Stretch]| {
+        Some((
+            level * rate(chunk)?,
+            chunk.iter().map(requests).sum::<f64>(),
+        ))
+    };
     let values = stretches.chunks(each).filter_map(of);
-    values.map(|(value, requests)| Process::of_one(value, requests as u64)).collect()
+    values
+        .map(|(value, requests)| Process::of_one(value, requests as u64))
+        .collect()
 }
 
 fn latency(params: Params, stretches: &[Stretch], q: f64, least: usize) -> Measurement {
     let mut processes = Vec::new();
-    let in_order: Vec<f64> = stretches.iter().flat_map(|s| &s.latencies).map(|&l| l as f64).collect();
+    let in_order: Vec<f64> = stretches
+        .iter()
+        .flat_map(|s| &s.latencies)
+        .map(|&l| l as f64)
+        .collect();
     let all = sorted(&in_order);
     let each = all.len().div_ceil(MOST_STRETCHES).max(least);
     for part in in_order.chunks(each).filter(|part| part.len() >= least) {
         processes.push(Process::of_one(at(&sorted(part), q), part.len() as u64));
     }
-    let percentiles =
-        (!all.is_empty()).then(|| Percentiles { p50: at(&all, 0.5), p90: at(&all, 0.9), p99: at(&all, 0.99) });
+    let percentiles = (!all.is_empty()).then(|| Percentiles {
+        p50: at(&all, 0.5),
+        p90: at(&all, 0.9),
+        p99: at(&all, 0.99),
+    });
     let mut row = row(&OF_LATENCY, params, processes, percentiles);
     // The figure is that of all requests; the stretches tell its spread.
     if let (Some(estimate), false) = (&mut row.estimate, all.is_empty()) {
         estimate.value = at(&all, q);
-        (estimate.low, estimate.high) = (estimate.low.min(estimate.value), estimate.high.max(estimate.value));
+        (estimate.low, estimate.high) = (
+            estimate.low.min(estimate.value),
+            estimate.high.max(estimate.value),
+        );
     }
     row
 }
@@ -103,14 +139,24 @@ fn at(sorted: &[f64], q: f64) -> f64 {
     sorted.get(rank - 1).copied().unwrap_or(0.0)
 }
 
-fn row(of: &Definition, params: Params, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
+fn row(
+    of: &Definition,
+    params: Params,
+    processes: Vec<Process>,
+    percentiles: Option<Percentiles>,
+) -> Measurement {
     let few = (processes.len() < LEAST_STRETCHES).then(|| {
         format!(
             "made of {} stretches of requests; a figure needs {LEAST_STRETCHES}: watch for longer (--seconds)",
             processes.len()
         )
     });
-    let none = || (Outcome::Skipped, "too few requests were seen; watch for longer (--seconds)".to_owned());
+    let none = || {
+        (
+            Outcome::Skipped,
+            "too few requests were seen; watch for longer (--seconds)".to_owned(),
+        )
+    };
     of.row(params, processes, percentiles, few, none)
 }
 
@@ -119,14 +165,23 @@ mod tests {
     use super::*;
 
     fn stretch(latencies: impl Iterator<Item = u64>, cut: u64) -> Stretch {
-        Stretch { seconds: 0.1, latencies: latencies.collect(), cut }
+        Stretch {
+            seconds: 0.1,
+            latencies: latencies.collect(),
+            cut,
+        }
     }
 
     #[test]
     fn requests_become_rows_with_a_value_a_stretch() {
-        let stretches: Vec<Stretch> = (0..40).map(|i| stretch((1..=50).map(|l| (l + i) * 1000), 2)).collect();
+        let stretches: Vec<Stretch> = (0..40)
+            .map(|i| stretch((1..=50).map(|l| (l + i) * 1000), 2))
+            .collect();
         let rows = rows(&Params::new().with("name", "nginx"), &stretches, None);
-        let keys: Vec<String> = rows.iter().map(|r| format!("{} {}", r.probe, r.params)).collect();
+        let keys: Vec<String> = rows
+            .iter()
+            .map(|r| format!("{} {}", r.probe, r.params))
+            .collect();
         assert_eq!(
             keys,
             [
@@ -135,18 +190,41 @@ mod tests {
                 "service.rate name=nginx"
             ]
         );
-        assert!(rows.iter().all(|r| r.outcome == Outcome::Measured && r.processes.len() >= 18), "{rows:#?}");
+        assert!(
+            rows.iter()
+                .all(|r| r.outcome == Outcome::Measured && r.processes.len() >= 18),
+            "{rows:#?}"
+        );
         let p = rows[0].percentiles.unwrap();
-        assert_eq!((rows[0].estimate.unwrap().value, rows[1].estimate.unwrap().value), (p.p50, p.p99));
-        assert!((rows[2].estimate.unwrap().value - 510.0).abs() < 1e-9, "half of what was cut is counted");
+        assert_eq!(
+            (
+                rows[0].estimate.unwrap().value,
+                rows[1].estimate.unwrap().value
+            ),
+            (p.p50, p.p99)
+        );
+        assert!(
+            (rows[2].estimate.unwrap().value - 510.0).abs() < 1e-9,
+            "half of what was cut is counted"
+        );
         let counted = super::rows(&Params::new(), &stretches, Some(540.0));
-        assert!((counted[2].estimate.unwrap().value - 540.0).abs() < 1e-9, "as many as came in all of the time");
-        assert_eq!(counted[0].estimate.unwrap().value, rows[0].estimate.unwrap().value);
+        assert!(
+            (counted[2].estimate.unwrap().value - 540.0).abs() < 1e-9,
+            "as many as came in all of the time"
+        );
+        assert_eq!(
+            counted[0].estimate.unwrap().value,
+            rows[0].estimate.unwrap().value
+        );
     }
 
     #[test]
     fn few_requests_are_not_trusted_and_none_is_no_figure() {
-        let few = rows(&Params::new(), &[stretch(1..=60, 0), stretch(1..=60, 0)], None);
+        let few = rows(
+            &Params::new(),
+            &[stretch(1..=60, 0), stretch(1..=60, 0)],
+            None,
+        );
         let outcomes: Vec<Outcome> = few.iter().map(|r| r.outcome).collect();
         assert_eq!(
             outcomes,
@@ -154,15 +232,25 @@ mod tests {
             "120 requests are enough for a median"
         );
         let none = rows(&Params::new(), &[stretch(std::iter::empty(), 0)], None);
-        assert_eq!((none[0].outcome, none[1].outcome), (Outcome::Skipped, Outcome::Skipped));
+        assert_eq!(
+            (none[0].outcome, none[1].outcome),
+            (Outcome::Skipped, Outcome::Skipped)
+        );
     }
 
     #[test]
     fn figures_are_those_of_all_requests_in_the_time() {
-        let two = [stretch([2_000_000; 50].into_iter(), 0), stretch([4_000_000; 50].into_iter(), 0)];
+        let two = [
+            stretch([2_000_000; 50].into_iter(), 0),
+            stretch([4_000_000; 50].into_iter(), 0),
+        ];
         let f = figures(&two, 10.0, None);
         assert_eq!((f.transactions, f.elapsed_s), (5000, 10.0));
-        assert!((f.clients - 500.0 * 3e-3).abs() < 1e-9, "by Little's law: {}", f.clients);
+        assert!(
+            (f.clients - 500.0 * 3e-3).abs() < 1e-9,
+            "by Little's law: {}",
+            f.clients
+        );
         let counted = figures(&two, 10.0, Some(520.0));
         assert_eq!(
             (counted.transactions, counted.clients),

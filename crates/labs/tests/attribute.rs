@@ -61,7 +61,10 @@ impl Workload for Script {
     }
 
     fn subjects(&self) -> Subjects {
-        Subjects { servers: self.child.iter().map(|c| c.id() as i32).collect(), clients: Vec::new() }
+        Subjects {
+            servers: self.child.iter().map(|c| c.id() as i32).collect(),
+            clients: Vec::new(),
+        }
     }
 
     fn step(&mut self, _: &Params, length: Duration) -> Result<Step, WorkloadError> {
@@ -90,7 +93,10 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn attributed(source: &'static str, clients: f64, level: Level) -> Option<(Attributed, Kept)> {
     let sleeps = [SLEEPS, LOCKS].contains(&source);
     let _alone = (!sleeps).then(|| ALONE.lock().unwrap_or_else(PoisonError::into_inner));
-    let mut script = Script { source, child: None };
+    let mut script = Script {
+        source,
+        child: None,
+    };
     if let Err(e) = script.start() {
         assert!(std::env::var_os("CI").is_none(), "{e}");
         eprintln!("skipped: {e}");
@@ -121,7 +127,10 @@ fn wait_until_it_works(pid: u32) {
     while Path::new(&format!("/proc/{pid}/fd/0")).exists()
         || std::fs::symlink_metadata(format!("/proc/{pid}/fd/0")).is_ok()
     {
-        assert!(Instant::now() < deadline, "the script never came to its work");
+        assert!(
+            Instant::now() < deadline,
+            "the script never came to its work"
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -140,28 +149,59 @@ const STATES: [(&str, &str); 7] = [
 /// The share of a component in the budget, or of the state that stands for it in the threads' time.
 fn share(a: &Attributed, component: &str) -> f64 {
     if !a.budget.parts.is_empty() {
-        return a.budget.parts.iter().filter(|p| p.component.starts_with(component)).map(|p| p.share).sum();
+        return a
+            .budget
+            .parts
+            .iter()
+            .filter(|p| p.component.starts_with(component))
+            .map(|p| p.share)
+            .sum();
     }
-    let state = STATES.iter().find(|s| s.0 == component).unwrap_or_else(|| panic!("no state for {component}")).1;
-    threads(&Readings::of(&a.observations)).iter().filter(|s| s.state == state).map(|s| s.share).sum()
+    let state = STATES
+        .iter()
+        .find(|s| s.0 == component)
+        .unwrap_or_else(|| panic!("no state for {component}"))
+        .1;
+    threads(&Readings::of(&a.observations))
+        .iter()
+        .filter(|s| s.state == state)
+        .map(|s| s.share)
+        .sum()
 }
 
 fn holds_together(a: &Attributed, kept: &Kept, level: Level) {
     let sum: f64 = a.budget.parts.iter().map(|p| p.share).sum();
-    assert!((sum + a.budget.unexplained - 1.0).abs() < 1e-6, "the parts and the rest are the whole");
+    assert!(
+        (sum + a.budget.unexplained - 1.0).abs() < 1e-6,
+        "the parts and the rest are the whole"
+    );
     assert_eq!(kept.budgets, std::slice::from_ref(&a.budget));
     if level == Level::Sampling {
-        assert!(a.budget.parts.is_empty() && a.budget.unexplained == 1.0, "samples follow no request: {:#?}", a.budget);
+        assert!(
+            a.budget.parts.is_empty() && a.budget.unexplained == 1.0,
+            "samples follow no request: {:#?}",
+            a.budget
+        );
         assert!(
             a.findings.iter().all(|f| f.status != Status::Guilty),
             "what was not followed convicts nobody: {:#?}",
             a.findings
         );
     }
-    for name in ["cpu", "threads", "memory", "disk", "network", "pressure", "others", "limits", "step"] {
-        assert!(kept.observations.iter().any(|o| o.observer == name && o.workload == "script"), "no observer “{name}”");
+    for name in [
+        "cpu", "threads", "memory", "disk", "network", "pressure", "others", "limits", "step",
+    ] {
+        assert!(
+            kept.observations
+                .iter()
+                .any(|o| o.observer == name && o.workload == "script"),
+            "no observer “{name}”"
+        );
     }
-    assert!(kept.observations.iter().map(|o| o.self_cost).sum::<f64>() > 0.0, "observing is never free");
+    assert!(
+        kept.observations.iter().map(|o| o.self_cost).sum::<f64>() > 0.0,
+        "observing is never free"
+    );
 }
 
 const SLEEPS: &str = "
@@ -208,44 +248,72 @@ threading.Event().wait()
 #[test]
 fn a_program_that_sleeps_sleeps() {
     for level in [Level::Tracing, Level::Sampling] {
-        let Some((a, kept)) = attributed(SLEEPS, 1.0, level) else { return };
+        let Some((a, kept)) = attributed(SLEEPS, 1.0, level) else {
+            return;
+        };
         holds_together(&a, &kept, level);
         assert!(share(&a, "sleeping") > 0.3, "{level:?}: {:#?}", a.budget);
         // Where the machine is busy, too little may be seen to clear anybody.
         let disk = a.findings.iter().find(|f| f.cause == "storage.latency");
-        assert!(disk.is_none_or(|f| !f.status.accuses()), "{level:?}: {disk:#?} {:#?}", a.budget);
+        assert!(
+            disk.is_none_or(|f| !f.status.accuses()),
+            "{level:?}: {disk:#?} {:#?}",
+            a.budget
+        );
     }
 }
 
 #[test]
 fn a_program_that_computes_is_on_the_cpu_or_waits_for_it() {
     for level in [Level::Tracing, Level::Sampling] {
-        let Some((a, kept)) = attributed(BURNS, 1.0, level) else { return };
+        let Some((a, kept)) = attributed(BURNS, 1.0, level) else {
+            return;
+        };
         holds_together(&a, &kept, level);
-        assert!(share(&a, "server user code") + share(&a, "waiting for a CPU") > 0.85, "{level:?}: {:#?}", a.budget);
+        assert!(
+            share(&a, "server user code") + share(&a, "waiting for a CPU") > 0.85,
+            "{level:?}: {:#?}",
+            a.budget
+        );
     }
 }
 
 #[test]
 fn a_program_that_syncs_waits_for_the_disk() {
     for level in [Level::Tracing, Level::Sampling] {
-        let Some((a, kept)) = attributed(SYNCS, 1.0, level) else { return };
+        let Some((a, kept)) = attributed(SYNCS, 1.0, level) else {
+            return;
+        };
         holds_together(&a, &kept, level);
         let storage = share(&a, "waiting for the disk")
-            + if a.budget.parts.is_empty() { 0.0 } else { share(&a, "kernel: fsync") };
+            + if a.budget.parts.is_empty() {
+                0.0
+            } else {
+                share(&a, "kernel: fsync")
+            };
         // On a machine so busy that it hardly gets a CPU, there is hardly a moment in which it waits for anything else.
         let starved = share(&a, "waiting for a CPU") > 0.8;
         let states = threads(&Readings::of(&a.observations));
-        assert!(storage > 0.005 || starved, "{level:?}: {:#?} {states:#?}", a.budget);
+        assert!(
+            storage > 0.005 || starved,
+            "{level:?}: {:#?} {states:#?}",
+            a.budget
+        );
         let others = ["waiting for a lock", "waiting for a peer", "sleeping"].map(|c| share(&a, c));
-        assert!(others.iter().all(|o| *o <= storage), "{level:?}: {:#?} {states:#?}", a.budget);
+        assert!(
+            others.iter().all(|o| *o <= storage),
+            "{level:?}: {:#?} {states:#?}",
+            a.budget
+        );
     }
 }
 
 #[test]
 fn two_processes_on_a_socket_wait_for_each_other() {
     for level in [Level::Tracing, Level::Sampling] {
-        let Some((a, kept)) = attributed(PING_PONG, 2.0, level) else { return };
+        let Some((a, kept)) = attributed(PING_PONG, 2.0, level) else {
+            return;
+        };
         holds_together(&a, &kept, level);
         if level == Level::Tracing && a.budget.parts.is_empty() {
             // The machine was too busy for one whole window of a program that makes millions of calls a second.
@@ -254,10 +322,18 @@ fn two_processes_on_a_socket_wait_for_each_other() {
         }
         // Where the path was followed, the wait for the other process is what that one did.
         let beyond = |p: &Paths| -> f64 {
-            p.leaves.iter().filter(|l| l.chain.iter().any(|c| c == "peer")).map(|l| l.all.share).sum()
+            p.leaves
+                .iter()
+                .filter(|l| l.chain.iter().any(|c| c == "peer"))
+                .map(|l| l.all.share)
+                .sum()
         };
-        let peer = kept.paths.first().map_or_else(|| share(&a, "waiting for a peer"), beyond);
-        let others = ["waiting for a lock", "waiting for the disk", "sleeping"].map(|c| share(&a, c));
+        let peer = kept
+            .paths
+            .first()
+            .map_or_else(|| share(&a, "waiting for a peer"), beyond);
+        let others =
+            ["waiting for a lock", "waiting for the disk", "sleeping"].map(|c| share(&a, c));
         let states = threads(&Readings::of(&a.observations));
         // On a machine so busy that they hardly get a CPU, there is hardly a moment in which they wait for anything
         // else.
@@ -273,19 +349,36 @@ fn two_processes_on_a_socket_wait_for_each_other() {
 #[test]
 fn threads_that_share_a_lock_wait_for_it_and_the_lock_is_guilty_where_they_were_followed() {
     for level in [Level::Tracing, Level::Sampling] {
-        let Some((a, kept)) = attributed(LOCKS, 4.0, level) else { return };
+        let Some((a, kept)) = attributed(LOCKS, 4.0, level) else {
+            return;
+        };
         holds_together(&a, &kept, level);
-        assert!(share(&a, "waiting for a lock") > 0.3, "{level:?}: {:#?}", a.budget);
+        assert!(
+            share(&a, "waiting for a lock") > 0.3,
+            "{level:?}: {:#?}",
+            a.budget
+        );
         // Threads that sleep neither convict nor clear a lock; only requests that were followed to its holder do.
-        let lock = a.findings.iter().find(|f| f.cause == "app.lock").map(|f| f.status);
+        let lock = a
+            .findings
+            .iter()
+            .find(|f| f.cause == "app.lock")
+            .map(|f| f.status);
         assert_eq!(
             lock,
-            Some(if a.budget.parts.is_empty() { Status::NotJudged } else { Status::Guilty }),
+            Some(if a.budget.parts.is_empty() {
+                Status::NotJudged
+            } else {
+                Status::Guilty
+            }),
             "{level:?}: {:#?}",
             a.findings
         );
         for cause in ["storage.latency", "network.shaping"] {
-            let accused = a.findings.iter().find(|f| f.cause == cause && f.status == Status::Guilty);
+            let accused = a
+                .findings
+                .iter()
+                .find(|f| f.cause == cause && f.status == Status::Guilty);
             assert_eq!(accused, None);
         }
     }

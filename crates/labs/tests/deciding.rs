@@ -29,12 +29,19 @@ fn main() -> ExitCode {
     }
     let mut args = std::env::args().skip(1);
     if args.next().as_deref() == Some(CONDUCTOR) {
-        let pid = args.next().and_then(|pid| pid.parse().ok()).expect("the process to change");
+        let pid = args
+            .next()
+            .and_then(|pid| pid.parse().ok())
+            .expect("the process to change");
         conduct(pid, &args.next().expect("what to change"));
     }
     let mut trials = Vec::new();
     for (ended, sent) in [("killed", libc::SIGKILL), ("stopped", libc::SIGSTOP)] {
-        for (what, undone) in [("hold", held as fn(i32) -> _), ("quota", quota_lifted), ("cpus", cpus_widened)] {
+        for (what, undone) in [
+            ("hold", held as fn(i32) -> _),
+            ("quota", quota_lifted),
+            ("cpus", cpus_widened),
+        ] {
             let name = format!("{ended}_in_the_middle_of_a_stretch_it_is_undone_{what}");
             trials.push(Trial::test(name, move || undone(sent)));
         }
@@ -46,21 +53,46 @@ fn main() -> ExitCode {
 fn lever_of(pid: i32, what: &str) -> Lever {
     let change = match what {
         "hold" => {
-            let acts = vec![Act::Threads(vec![pid], threads::To::Nice(19)), Act::Stop(vec![pid])];
-            return Lever { offer: Offer { change: Change::Hold, what: "it held".into(), hindrance: None }, acts };
+            let acts = vec![
+                Act::Threads(vec![pid], threads::To::Nice(19)),
+                Act::Stop(vec![pid]),
+            ];
+            return Lever {
+                offer: Offer {
+                    change: Change::Hold,
+                    what: "it held".into(),
+                    hindrance: None,
+                },
+                acts,
+            };
         }
         "quota" => Change::Quota,
         _ => Change::Cpus,
     };
-    let scope = Scope { subjects: Subjects { servers: vec![pid], clients: Vec::new() }, ..Scope::default() };
-    levers(&scope).into_iter().find(|l| l.offer.change == change).expect("the change is offered")
+    let scope = Scope {
+        subjects: Subjects {
+            servers: vec![pid],
+            clients: Vec::new(),
+        },
+        ..Scope::default()
+    };
+    levers(&scope)
+        .into_iter()
+        .find(|l| l.offer.change == change)
+        .expect("the change is offered")
 }
 
 /// Makes a change, says so, and never ends.
 fn conduct(pid: i32, what: &str) -> ! {
     let mut scratch = Scratch::create_guarded().expect("a journal");
     let mut pulled = Pulled::default();
-    pulled.pull(&lever_of(pid, what), &mut scratch, Duration::from_millis(300)).expect("the change");
+    pulled
+        .pull(
+            &lever_of(pid, what),
+            &mut scratch,
+            Duration::from_millis(300),
+        )
+        .expect("the change");
     println!("changed");
     loop {
         std::thread::park();
@@ -79,7 +111,10 @@ impl Drop for Ends {
 /// Root alone may make groups and lower nice values again; where everything has to be tested, these tests run as root.
 fn is_root() -> bool {
     let root = fingerpost_sys::system::is_root();
-    assert!(root || std::env::var("CI").as_deref() != Ok("true"), "with CI set, these tests run as root");
+    assert!(
+        root || std::env::var("CI").as_deref() != Ok("true"),
+        "with CI set, these tests run as root"
+    );
     root
 }
 
@@ -95,12 +130,22 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), Failed> {
 }
 
 /// Has a conductor make the change, sends it the signal, and waits until all is as it was.
-fn is_undone(pid: i32, what: &str, sent: i32, mut as_before: impl FnMut() -> bool) -> Result<(), Failed> {
+fn is_undone(
+    pid: i32,
+    what: &str,
+    sent: i32,
+    mut as_before: impl FnMut() -> bool,
+) -> Result<(), Failed> {
     if !as_before() {
         return Err("it is not as before to begin with".into());
     }
     let mut command = Command::new(std::env::current_exe()?);
-    let mut conductor = Ends(command.args([CONDUCTOR, &pid.to_string(), what]).stdout(Stdio::piped()).spawn()?);
+    let mut conductor = Ends(
+        command
+            .args([CONDUCTOR, &pid.to_string(), what])
+            .stdout(Stdio::piped())
+            .spawn()?,
+    );
     let mut line = String::new();
     BufReader::new(conductor.0.stdout.take().ok_or("its output")?).read_line(&mut line)?;
     if line.trim() != "changed" {
@@ -117,7 +162,9 @@ fn held(sent: i32) -> Result<(), Failed> {
     let before = now().ok_or("the neighbour lives")?;
     // Letting go on is everybody's.
     let root = is_root();
-    is_undone(pid, "hold", sent, || now().is_some_and(|(nice, held)| !held && (nice == before.0 || !root)))
+    is_undone(pid, "hold", sent, || {
+        now().is_some_and(|(nice, held)| !held && (nice == before.0 || !root))
+    })
 }
 
 /// A server in a group of its own with half a CPU.
@@ -126,7 +173,10 @@ fn quota_lifted(sent: i32) -> Result<(), Failed> {
         return Ok(());
     }
     let server = Ends(Command::new("sleep").arg("600").spawn()?);
-    let group = Group::create(&format!("fingerpost-test-{}-{sent}", std::process::id()), &[Controller::Cpu])?;
+    let group = Group::create(
+        &format!("fingerpost-test-{}-{sent}", std::process::id()),
+        &[Controller::Cpu],
+    )?;
     group.add_pid(server.0.id())?;
     group.set_cpu_quota(Some(0.5))?;
     let pid = server.0.id() as i32;
@@ -138,7 +188,13 @@ fn quota_lifted(sent: i32) -> Result<(), Failed> {
             _ => None,
         })
         .collect();
-    let now = || files.iter().map(std::fs::read_to_string).collect::<Result<Vec<_>, _>>().ok();
+    let now = || {
+        files
+            .iter()
+            .map(std::fs::read_to_string)
+            .collect::<Result<Vec<_>, _>>()
+            .ok()
+    };
     let before = now();
     let result = is_undone(pid, "quota", sent, || before.is_some() && now() == before);
     drop(server);
@@ -153,13 +209,21 @@ fn cpus_widened(sent: i32) -> Result<(), Failed> {
     if online.len() < 2 {
         return Ok(());
     }
-    let server = Ends(Command::new("sh").args(["-c", "while :; do :; done"]).spawn()?);
+    let server = Ends(
+        Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()?,
+    );
     let pid = server.0.id() as i32;
     affinity::pin_task(pid, &online[..1])?;
     let dir = PathBuf::from(format!("/proc/{pid}"));
-    until("it works", || sample::stat(&dir).is_some_and(|s| s.user + s.system > 0))?;
+    until("it works", || {
+        sample::stat(&dir).is_some_and(|s| s.user + s.system > 0)
+    })?;
     let one = online[0].to_string();
     is_undone(pid, "cpus", sent, || {
-        sample::status(&dir).and_then(|s| s.cpus_allowed).is_some_and(|cpus| cpus.trim() == one)
+        sample::status(&dir)
+            .and_then(|s| s.cpus_allowed)
+            .is_some_and(|cpus| cpus.trim() == one)
     })
 }

@@ -2,7 +2,8 @@
 
 use fingerpost_record::text::misleads;
 use fingerpost_record::{
-    Better, Descriptor, Estimate, Measurement, Outcome, Params, Percentiles, Run, Table, Unit, fixture, load,
+    Better, Descriptor, Estimate, Measurement, Outcome, Params, Percentiles, Run, Table, Unit,
+    fixture, load,
 };
 use fingerpost_report::format::write_run;
 use fingerpost_report::{Format, Style, html};
@@ -35,8 +36,14 @@ fn hostile() -> Run {
     ] {
         *field = Some(EVIL.into());
     }
-    for field in [&mut h.thp, &mut h.clocksource, &mut h.preemption, &mut h.libc, &mut h.cgroup.cpuset, &mut run.source]
-    {
+    for field in [
+        &mut h.thp,
+        &mut h.clocksource,
+        &mut h.preemption,
+        &mut h.libc,
+        &mut h.cgroup.cpuset,
+        &mut run.source,
+    ] {
         *field = Some(EVIL.into());
     }
     h.cpu.caches.insert(EVIL.into(), 1);
@@ -83,14 +90,27 @@ fn nothing_of_a_hostile_run_acts_on_the_terminal_in_any_format() {
     let run = hostile_paths();
     load::validate(&run).expect("the run is hostile, and valid");
     for format in [Format::Table, Format::Json, Format::Csv, Format::Markdown] {
-        let text = shown(&run, format, &Style { width: Some(80), ..Style::default() });
-        let bad: Vec<char> = text.chars().filter(|c| misleads(*c) && !matches!(c, '\n' | '\r')).collect();
+        let text = shown(
+            &run,
+            format,
+            &Style {
+                width: Some(80),
+                ..Style::default()
+            },
+        );
+        let bad: Vec<char> = text
+            .chars()
+            .filter(|c| misleads(*c) && !matches!(c, '\n' | '\r'))
+            .collect();
         assert!(bad.is_empty(), "{format:?} passes on {bad:?}");
     }
     let page = html::report(&run, fingerpost_labs::views(), None);
     assert!(!page.chars().any(|c| misleads(c) && c != '\n') && !page.contains("<script"));
     assert!(
-        shown(&run, Format::Markdown, &Style::default()).matches("<script").count() == 1,
+        shown(&run, Format::Markdown, &Style::default())
+            .matches("<script")
+            .count()
+            == 1,
         "once: in the indented code of the command"
     );
 }
@@ -109,12 +129,21 @@ fn csv_can_be_read_back_whatever_the_texts() {
     let text = shown(&run, Format::Csv, &Style::default());
     let lines = parse_csv(&text);
     let outcome = lines[0].iter().position(|h| h == "outcome").unwrap();
-    let (derived, measured): (Vec<&Vec<String>>, Vec<_>) =
-        lines[1..].iter().partition(|l| l.get(outcome).is_some_and(|o| o == "derived"));
+    let (derived, measured): (Vec<&Vec<String>>, Vec<_>) = lines[1..]
+        .iter()
+        .partition(|l| l.get(outcome).is_some_and(|o| o == "derived"));
     assert_eq!(measured.len(), run.measurements.len());
-    assert!(derived.len() > run.paths[0].leaves.len(), "followed requests are there");
+    assert!(
+        derived.len() > run.paths[0].leaves.len(),
+        "followed requests are there"
+    );
     assert!(lines.iter().all(|l| l.len() == lines[0].len()));
-    assert!(lines.iter().flatten().all(|cell| !cell.starts_with(['=', '@'])));
+    assert!(
+        lines
+            .iter()
+            .flatten()
+            .all(|cell| !cell.starts_with(['=', '@']))
+    );
 }
 
 #[test]
@@ -122,13 +151,33 @@ fn csv_keeps_the_figures_to_the_last_bit() {
     let run = fixture::run();
     let lines = parse_csv(&shown(&run, Format::Csv, &Style::default()));
     let column = |name: &str| lines[0].iter().position(|h| h == name).unwrap();
-    let null = lines.iter().find(|l| l[column("probe")] == "syscall.null").unwrap();
-    let estimate = run.row("syscall.null", &Params::new()).unwrap().estimate.unwrap();
-    for (name, value) in [("value", estimate.value), ("low", estimate.low), ("high", estimate.high)] {
+    let null = lines
+        .iter()
+        .find(|l| l[column("probe")] == "syscall.null")
+        .unwrap();
+    let estimate = run
+        .row("syscall.null", &Params::new())
+        .unwrap()
+        .estimate
+        .unwrap();
+    for (name, value) in [
+        ("value", estimate.value),
+        ("low", estimate.low),
+        ("high", estimate.high),
+    ] {
         assert_eq!(null[column(name)].parse::<f64>().unwrap(), value);
     }
-    let select = lines.iter().find(|l| l[column("params")] == "fds=100").unwrap();
-    assert_eq!((select[column("unit")].as_str(), select[column("processes")].as_str()), ("ns", "8"));
+    let select = lines
+        .iter()
+        .find(|l| l[column("params")] == "fds=100")
+        .unwrap();
+    assert_eq!(
+        (
+            select[column("unit")].as_str(),
+            select[column("processes")].as_str()
+        ),
+        ("ns", "8")
+    );
 }
 
 /// RFC 4180, written apart from the code under test.
@@ -139,7 +188,9 @@ fn parse_csv(text: &str) -> Vec<Vec<String>> {
     while let Some(c) = rest.next() {
         let line = lines.last_mut().unwrap();
         match c {
-            '"' if quoted && rest.peek() == Some(&'"') => line.last_mut().unwrap().push(rest.next().unwrap()),
+            '"' if quoted && rest.peek() == Some(&'"') => {
+                line.last_mut().unwrap().push(rest.next().unwrap())
+            }
             '"' => quoted = !quoted,
             ',' if !quoted => line.push(String::new()),
             '\r' if !quoted && rest.peek() == Some(&'\n') => {
@@ -149,13 +200,25 @@ fn parse_csv(text: &str) -> Vec<Vec<String>> {
             c => line.last_mut().unwrap().push(c),
         }
     }
-    assert_eq!(lines.pop(), Some(vec![String::new()]), "the last line is ended");
+    assert_eq!(
+        lines.pop(),
+        Some(vec![String::new()]),
+        "the last line is ended"
+    );
     lines
 }
 
 fn row() -> impl Strategy<Value = Measurement> {
     // To the ends of what a record may hold.
-    let value = prop_oneof![Just(0.0), Just(1e30), Just(-1e30), Just(1e-100), Just(-1e-100), -1e30..1e30, 0.0..1e9];
+    let value = prop_oneof![
+        Just(0.0),
+        Just(1e30),
+        Just(-1e30),
+        Just(1e-100),
+        Just(-1e-100),
+        -1e30..1e30,
+        0.0..1e9
+    ];
     let unit = prop::sample::select(vec![
         Unit::Nanoseconds,
         Unit::PerSecond,
@@ -165,7 +228,12 @@ fn row() -> impl Strategy<Value = Measurement> {
         Unit::Percent,
         Unit::Count,
     ]);
-    let outcome = prop::sample::select(vec![Outcome::Measured, Outcome::Untrusted, Outcome::Skipped, Outcome::Failed]);
+    let outcome = prop::sample::select(vec![
+        Outcome::Measured,
+        Outcome::Untrusted,
+        Outcome::Skipped,
+        Outcome::Failed,
+    ]);
     (
         prop::array::uniform3(value),
         unit,
@@ -177,7 +245,12 @@ fn row() -> impl Strategy<Value = Measurement> {
     )
         .prop_map(|(mut v, unit, outcome, probe, text, figure, size)| {
             v.sort_by(f64::total_cmp);
-            let estimate = Estimate { low: v[0], value: v[1], high: v[2], confidence: 0.95 };
+            let estimate = Estimate {
+                low: v[0],
+                value: v[1],
+                high: v[2],
+                confidence: 0.95,
+            };
             Measurement {
                 probe,
                 descriptor: (!text.is_empty()).then(|| Descriptor {
@@ -194,7 +267,11 @@ fn row() -> impl Strategy<Value = Measurement> {
                 outcome,
                 reason: (outcome != Outcome::Measured).then_some(text),
                 estimate: (figure || outcome == Outcome::Measured).then_some(estimate),
-                percentiles: figure.then_some(Percentiles { p50: v[2], p90: v[0], p99: v[1] }),
+                percentiles: figure.then_some(Percentiles {
+                    p50: v[2],
+                    p90: v[0],
+                    p99: v[1],
+                }),
                 processes: vec![],
             }
         })

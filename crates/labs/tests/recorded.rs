@@ -25,7 +25,12 @@ struct Recorded {
 
 impl Side {
     fn into_run(self) -> Run {
-        let Side { throughput, observations, budget, findings } = self;
+        let Side {
+            throughput,
+            observations,
+            budget,
+            findings,
+        } = self;
         let measurements = vec![throughput];
         Run {
             schema: SCHEMA.into(),
@@ -40,11 +45,14 @@ impl Side {
 }
 
 fn path(plant: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(format!("{plant}.json"))
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/recorded")
+        .join(format!("{plant}.json"))
 }
 
 fn recorded(plant: &str) -> Recorded {
-    let text = std::fs::read_to_string(path(plant)).unwrap_or_else(|e| panic!("{plant} is not recorded: {e}"));
+    let text = std::fs::read_to_string(path(plant))
+        .unwrap_or_else(|e| panic!("{plant} is not recorded: {e}"));
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{plant}: {e}"))
 }
 
@@ -61,9 +69,25 @@ fn every_recorded_plant_is_named_first_and_no_control_is_accused() {
     for plant in PLANTS {
         let Recorded { base, new } = recorded(plant.name);
         let proof = verdict(plant, base, new);
-        assert_eq!(proof.result, Verdict::Right, "{}: {:#?}", plant.name, proof.accused);
-        assert!(plant.causes().len() != 1 || proof.layer_is_right(), "{}: {:#?}", plant.name, proof.accused);
-        assert!(proof.unexplained < 0.25, "{}: {} of the change is unexplained", plant.name, proof.unexplained);
+        assert_eq!(
+            proof.result,
+            Verdict::Right,
+            "{}: {:#?}",
+            plant.name,
+            proof.accused
+        );
+        assert!(
+            plant.causes().len() != 1 || proof.layer_is_right(),
+            "{}: {:#?}",
+            plant.name,
+            proof.accused
+        );
+        assert!(
+            proof.unexplained < 0.25,
+            "{}: {} of the change is unexplained",
+            plant.name,
+            proof.unexplained
+        );
     }
 }
 
@@ -72,7 +96,13 @@ fn the_same_cause_is_named_when_it_goes_away() {
     for plant in PLANTS {
         let Recorded { base, new } = recorded(plant.name);
         let proof = verdict(plant, new, base);
-        assert_eq!(proof.result, Verdict::Right, "{}: {:#?}", plant.name, proof.accused);
+        assert_eq!(
+            proof.result,
+            Verdict::Right,
+            "{}: {:#?}",
+            plant.name,
+            proof.accused
+        );
     }
 }
 
@@ -93,27 +123,43 @@ fn without_its_discriminator_a_cause_is_not_guilty() {
         ("cpu.affinity", &["server.cpus_allowed"]),
         ("cpu.contention", &["other.cpu."]),
         ("cpu.priority", &["server.nice"]),
-        ("cpu.mitigation", &["server.store_bypass", "server.indirect_branch"]),
-        ("memory.limit", &["memory.", "server.faults.", "psi.memory."]),
+        (
+            "cpu.mitigation",
+            &["server.store_bypass", "server.indirect_branch"],
+        ),
+        (
+            "memory.limit",
+            &["memory.", "server.faults.", "psi.memory."],
+        ),
         ("memory.page_size", &["server.thp_disabled", "thp."]),
-        ("storage.throttle", &["cgroup.disk_limits", "server.call.", "disk."]),
+        (
+            "storage.throttle",
+            &["cgroup.disk_limits", "server.call.", "disk."],
+        ),
         ("storage.durability", &["server.call.", "disk."]),
         ("storage.contention", &["other.disk."]),
         ("network.accept_queue", &["tcp.listen"]),
         ("network.delay", &["tcp.delayed_acks"]),
         ("app.lock", &["server.blocked.lock"]),
-        ("client.saturated", &["client.saturated", "step.client", "client.cpu"]),
+        (
+            "client.saturated",
+            &["client.saturated", "step.client", "client.cpu"],
+        ),
     ] {
         let Recorded { mut base, mut new } = recorded(cause);
         for side in [&mut base, &mut new] {
             side.findings.clear();
-            side.observations
-                .iter_mut()
-                .for_each(|o| o.totals.retain(|name, _| !facts.iter().any(|f| name.starts_with(f))));
+            side.observations.iter_mut().for_each(|o| {
+                o.totals
+                    .retain(|name, _| !facts.iter().any(|f| name.starts_with(f)))
+            });
         }
         let proof = verdict(plant(cause), base, new);
         assert!(
-            proof.accused.iter().all(|f| f.cause != cause || f.status != Status::Guilty),
+            proof
+                .accused
+                .iter()
+                .all(|f| f.cause != cause || f.status != Status::Guilty),
             "{cause}: {:#?}",
             proof.accused
         );
@@ -123,9 +169,17 @@ fn without_its_discriminator_a_cause_is_not_guilty() {
 #[test]
 fn records_are_small_and_there_is_none_of_a_plant_that_is_gone() {
     let mut bytes = 0;
-    for entry in std::fs::read_dir(path("x").parent().unwrap()).unwrap().flatten() {
+    for entry in std::fs::read_dir(path("x").parent().unwrap())
+        .unwrap()
+        .flatten()
+    {
         bytes += entry.metadata().unwrap().len();
-        let name = entry.path().file_stem().unwrap().to_string_lossy().into_owned();
+        let name = entry
+            .path()
+            .file_stem()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
         assert!(PLANTS.iter().any(|p| p.name == name), "{name}");
     }
     assert!(bytes < 1 << 20, "{bytes} bytes");

@@ -60,7 +60,8 @@ impl Calibrator {
             self.settled = true;
             return;
         }
-        let ideal = (self.ops as u128 * self.target_ns as u128 / ns.max(1) as u128).min(MAX_OPS as u128) as u64;
+        let ideal = (self.ops as u128 * self.target_ns as u128 / ns.max(1) as u128)
+            .min(MAX_OPS as u128) as u64;
         self.ops = ideal.clamp(1, self.ops.saturating_mul(16)).min(MAX_OPS);
     }
 }
@@ -85,7 +86,10 @@ mod tests {
     fn a_cheap_operation_fills_the_target() {
         let (ops, steps) = calibrate(50.0, |_| 1.0);
         let ns = ops as f64 * 50.0;
-        assert!((TARGET_NS as f64 / 2.0..=TARGET_NS as f64 * 2.0).contains(&ns), "{ns}");
+        assert!(
+            (TARGET_NS as f64 / 2.0..=TARGET_NS as f64 * 2.0).contains(&ns),
+            "{ns}"
+        );
         assert!(steps <= 5, "{steps}");
     }
 
@@ -97,7 +101,10 @@ mod tests {
     #[test]
     fn a_cold_first_operation_does_not_stand_for_the_warm_ones() {
         let (ops, _) = calibrate(5_000.0, |step| if step == 0 { 30.0 } else { 1.0 });
-        assert!((TARGET_NS / 2..=TARGET_NS * 2).contains(&(ops * 5_000)), "{ops}");
+        assert!(
+            (TARGET_NS / 2..=TARGET_NS * 2).contains(&(ops * 5_000)),
+            "{ops}"
+        );
     }
 
     #[test]

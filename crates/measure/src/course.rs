@@ -23,12 +23,17 @@ pub struct Extent {
 impl Extent {
     /// So many rounds, whatever the time.
     pub const fn rounds(rounds: usize) -> Extent {
-        Extent { least: rounds, most: rounds, budget: Duration::MAX }
+        Extent {
+            least: rounds,
+            most: rounds,
+            budget: Duration::MAX,
+        }
     }
 
     /// Whether another round is begun after so many, which took so long.
     pub fn goes_on(&self, rounds: usize, spent: Duration) -> bool {
-        let with_another = spent.saturating_add(spent / u32::try_from(rounds.max(1)).unwrap_or(u32::MAX));
+        let with_another =
+            spent.saturating_add(spent / u32::try_from(rounds.max(1)).unwrap_or(u32::MAX));
         rounds < self.most && (rounds < self.least || with_another <= self.budget)
     }
 }
@@ -66,7 +71,15 @@ pub struct Interleaved {
 impl Interleaved {
     fn new(steps: usize, random: Option<fastrand::Rng>, extent: Extent) -> Interleaved {
         let able = (0..steps).collect();
-        Interleaved { random, extent, able, begun: 0, over: 0, to_come: VecDeque::new(), stopped: false }
+        Interleaved {
+            random,
+            extent,
+            able,
+            begun: 0,
+            over: 0,
+            to_come: VecDeque::new(),
+            stopped: false,
+        }
     }
 
     /// A course of so many steps, each round in a random order of its own: the same for the same seed.
@@ -91,7 +104,8 @@ impl Interleaved {
 
     /// The same of a course whose extent is a time, of which so much is spent.
     pub fn next_within(&mut self, spent: Duration, stop: bool) -> Option<Turn> {
-        self.stopped |= stop || (self.to_come.is_empty() && !self.extent.goes_on(self.begun, spent));
+        self.stopped |=
+            stop || (self.to_come.is_empty() && !self.extent.goes_on(self.begun, spent));
         if self.stopped {
             return None;
         }
@@ -108,7 +122,13 @@ impl Interleaved {
         let (round, before, left) = (self.begun - 1, self.over, self.to_come.len());
         self.over += 1;
         let done = round as f64 + before as f64 / (before + 1 + left) as f64;
-        Some(Turn { step, round, first: before == 0, last: left == 0, done })
+        Some(Turn {
+            step,
+            round,
+            first: before == 0,
+            last: left == 0,
+            done,
+        })
     }
 
     /// Has a step take part no more.
@@ -242,7 +262,10 @@ mod tests {
 
     #[test]
     fn a_course_without_steps_and_one_whose_steps_are_all_left_out_is_over() {
-        assert_eq!(Interleaved::new(0, None, Extent::rounds(3)).next(false), None);
+        assert_eq!(
+            Interleaved::new(0, None, Extent::rounds(3)).next(false),
+            None
+        );
         let mut course = shuffled(3, 1, 3);
         assert!(course.next(false).is_some());
         (0..3).for_each(|step| course.leave_out(step));

@@ -28,12 +28,19 @@ mod tests {
 
     #[test]
     fn one_error_in_a_thousand_is_counted_and_two_are_too_many() {
-        assert!(!too_many_errors(0, 0) && !too_many_errors(1, 999) && too_many_errors(2, 998) && too_many_errors(1, 0));
+        assert!(
+            !too_many_errors(0, 0)
+                && !too_many_errors(1, 999)
+                && too_many_errors(2, 998)
+                && too_many_errors(1, 0)
+        );
     }
 
     #[test]
     fn half_of_the_rounds_spoil_a_median_and_fewer_do_not() {
-        assert!(spoil(1, 1) && spoil(1, 2) && !spoil(1, 3) && spoil(2, 3) && spoil(2, 4) && spoil(3, 3));
+        assert!(
+            spoil(1, 1) && spoil(1, 2) && !spoil(1, 3) && spoil(2, 3) && spoil(2, 4) && spoil(3, 3)
+        );
         assert!(!spoil(0, 0) && !spoil(0, 1), "none spoils none");
     }
 }

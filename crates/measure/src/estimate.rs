@@ -25,40 +25,69 @@ pub struct Center {
 
 impl Center {
     /// The medians of both.
-    pub const MEDIAN: Center = Center { within: 0.5, across: 0.5, across_slowed: Some(0.5) };
+    pub const MEDIAN: Center = Center {
+        within: 0.5,
+        across: 0.5,
+        across_slowed: Some(0.5),
+    };
 
     /// The tenth of the samples from the good side of the unit: for operations that only use a CPU.
     pub fn good_tenth(better: Better) -> Center {
-        Center { within: from_good_side(0.1, better), ..Center::MEDIAN }
+        Center {
+            within: from_good_side(0.1, better),
+            ..Center::MEDIAN
+        }
     }
 
     /// The same, and the quarter of the processes from the good side; of slowed ones the tenth, nearer to those that
     /// were slowed least.
     pub fn across_good_quarter(self, better: Better) -> Center {
-        Center { across: from_good_side(0.25, better), across_slowed: Some(from_good_side(0.1, better)), ..self }
+        Center {
+            across: from_good_side(0.25, better),
+            across_slowed: Some(from_good_side(0.1, better)),
+            ..self
+        }
     }
 
     /// The same, and the tenth from the good side of all processes: for operations that wait for memory, which the
     /// CPU's pace says little about, and which neighbours slow most of the time.
     pub fn across_good_tenth_of_all(self, better: Better) -> Center {
-        Center { across: from_good_side(0.1, better), across_slowed: None, ..self }
+        Center {
+            across: from_good_side(0.1, better),
+            across_slowed: None,
+            ..self
+        }
     }
 
     /// The same of all processes: for values that err to both sides when a CPU is slowed.
     pub fn of_all(self) -> Center {
-        Center { across_slowed: None, ..self }
+        Center {
+            across_slowed: None,
+            ..self
+        }
     }
 
     /// One for two that are set against each other: theirs, or where they differ the medians, which suit every
     /// operation.
     pub fn common(self, other: Center) -> Center {
         let all = self.across_slowed.is_none() || other.across_slowed.is_none();
-        if self == other { self } else { Center { across_slowed: (!all).then_some(0.5), ..Center::MEDIAN } }
+        if self == other {
+            self
+        } else {
+            Center {
+                across_slowed: (!all).then_some(0.5),
+                ..Center::MEDIAN
+            }
+        }
     }
 }
 
 fn from_good_side(quantile: f64, better: Better) -> f64 {
-    if better == Better::Lower { quantile } else { 1.0 - quantile }
+    if better == Better::Lower {
+        quantile
+    } else {
+        1.0 - quantile
+    }
 }
 
 /// The nominal coverage of our intervals.
@@ -101,9 +130,17 @@ pub fn median(values: &[f64]) -> f64 {
 
 /// One process's value, from its undisturbed samples; nothing for no samples.
 pub fn within_process(values: &[f64], disturbed: &[u32], center: Center) -> Option<f64> {
-    let clean: Vec<f64> =
-        values.iter().enumerate().filter(|(i, _)| !disturbed.contains(&(*i as u32))).map(|(_, v)| *v).collect();
-    let used = if clean.len() >= MIN_UNDISTURBED.min(values.len()) { &clean } else { values };
+    let clean: Vec<f64> = values
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| !disturbed.contains(&(*i as u32)))
+        .map(|(_, v)| *v)
+        .collect();
+    let used = if clean.len() >= MIN_UNDISTURBED.min(values.len()) {
+        &clean
+    } else {
+        values
+    };
     (!used.is_empty()).then(|| quantile_sorted(&sorted(used), center.within))
 }
 
@@ -114,7 +151,11 @@ pub fn percentiles(samples: &[f64], better: Better) -> Option<Percentiles> {
     }
     let s = sorted(samples);
     let at = |q: f64| quantile_sorted(&s, from_good_side(q, better));
-    Some(Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) })
+    Some(Percentiles {
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+    })
 }
 
 /// The figure over processes: their median, and an interval meant to hold the figure of a repetition of the run.
@@ -147,7 +188,12 @@ pub fn quantile_across(values: &[f64], quantile: f64, slowed: f64) -> Option<Est
         repetition_interval(&s, quantile, between_runs * value.abs())
     };
     // A quantile of the logarithms is not quite the logarithm of the quantile when it lies between two values.
-    Some(Estimate { value, low: low.min(value), high: high.max(value), confidence: CONFIDENCE })
+    Some(Estimate {
+        value,
+        low: low.min(value),
+        high: high.max(value),
+        confidence: CONFIDENCE,
+    })
 }
 
 /// Where the quantile of another run would lie, for a sorted sample and a standard deviation between runs.
@@ -171,11 +217,25 @@ fn quantile_interval(sorted: &[f64], quantile: f64) -> (f64, f64) {
     }
     let centre = quantile_sorted(sorted, quantile);
     let half = 1.96 * (quantile * (1.0 - quantile) / n as f64).sqrt();
-    let (low, high) = (quantile_sorted(sorted, quantile - half), quantile_sorted(sorted, quantile + half));
-    let low = if quantile < half { low.min(2.0 * centre - high) } else { low };
-    let high = if quantile + half > 1.0 { high.max(2.0 * centre - low) } else { high };
+    let (low, high) = (
+        quantile_sorted(sorted, quantile - half),
+        quantile_sorted(sorted, quantile + half),
+    );
+    let low = if quantile < half {
+        low.min(2.0 * centre - high)
+    } else {
+        low
+    };
+    let high = if quantile + half > 1.0 {
+        high.max(2.0 * centre - low)
+    } else {
+        high
+    };
     let beyond = (n as f64 * quantile.min(1.0 - quantile)).clamp(0.1, 1.0);
-    (centre - (centre - low) / beyond, centre + (high - centre) / beyond)
+    (
+        centre - (centre - low) / beyond,
+        centre + (high - centre) / beyond,
+    )
 }
 
 /// A 95 % interval for the median of a sorted sample.
@@ -196,7 +256,11 @@ pub fn median_interval(sorted: &[f64]) -> (f64, f64) {
         k += 1;
     }
     let (wide, narrow) = (coverage(k), coverage(k + 1));
-    let i = if wide - narrow > 0.0 { (wide - CONFIDENCE) / (wide - narrow) } else { 0.0 };
+    let i = if wide - narrow > 0.0 {
+        (wide - CONFIDENCE) / (wide - narrow)
+    } else {
+        0.0
+    };
     let lambda = (n - k) as f64 * i / (k as f64 + (n as f64 - 2.0 * k as f64) * i);
     let low = (1.0 - lambda) * sorted[k - 1] + lambda * sorted[k];
     let high = (1.0 - lambda) * sorted[n - k] + lambda * sorted[n - k - 1];
@@ -217,7 +281,10 @@ fn few_values_interval(sorted: &[f64]) -> (f64, f64) {
         _ => 1.862_73,
     };
     let grow = 1.959_96 / z;
-    (value - grow * (value - sorted[0]), value + grow * (sorted[sorted.len() - 1] - value))
+    (
+        value - grow * (value - sorted[0]),
+        value + grow * (sorted[sorted.len() - 1] - value),
+    )
 }
 
 /// P(Bin(n, ½) ≤ k), by the recurrence of the binomial coefficients.
@@ -260,13 +327,18 @@ mod tests {
         // All disturbed: they are used, for want of better.
         let all: Vec<u32> = (0..6).collect();
         assert!(within_process(&values, &all, Center::MEDIAN).is_some());
-        assert_eq!(within_process(&[], &[], Center::good_tenth(Better::Lower)), None);
+        assert_eq!(
+            within_process(&[], &[], Center::good_tenth(Better::Lower)),
+            None
+        );
     }
 
     #[test]
     fn percentiles_tell_the_bad_end_whatever_the_unit() {
         let v: Vec<f64> = (1..=101).map(f64::from).collect();
-        let rounded = |better| percentiles(&v, better).map(|p| [p.p50, p.p90, p.p99].map(|x| (x * 1e6).round() / 1e6));
+        let rounded = |better| {
+            percentiles(&v, better).map(|p| [p.p50, p.p90, p.p99].map(|x| (x * 1e6).round() / 1e6))
+        };
         assert_eq!(rounded(Better::Lower), Some([51.0, 91.0, 100.0]));
         assert_eq!(rounded(Better::Higher), Some([51.0, 11.0, 2.0]));
     }
@@ -284,8 +356,11 @@ mod tests {
             let hits = (0..trials)
                 .filter(|_| {
                     // Skewed, with median 0: an exponential shifted by its median.
-                    let v =
-                        sorted(&(0..n).map(|_| -(1.0 - rng.f64()).ln() - std::f64::consts::LN_2).collect::<Vec<_>>());
+                    let v = sorted(
+                        &(0..n)
+                            .map(|_| -(1.0 - rng.f64()).ln() - std::f64::consts::LN_2)
+                            .collect::<Vec<_>>(),
+                    );
                     let (low, high) = median_interval(&v);
                     low <= 0.0 && 0.0 <= high
                 })
@@ -299,7 +374,9 @@ mod tests {
     /// A run: `processes` values around 100 with a spread between processes, all shifted by what this run differs by.
     fn run(rng: &mut fastrand::Rng, processes: usize, spread: f64, between: f64) -> Estimate {
         let shift = 1.0 + between * normal(rng);
-        let values: Vec<f64> = (0..processes).map(|_| 100.0 * shift * (1.0 + spread * normal(rng))).collect();
+        let values: Vec<f64> = (0..processes)
+            .map(|_| 100.0 * shift * (1.0 + spread * normal(rng)))
+            .collect();
         across_processes(&values).unwrap()
     }
 
@@ -318,30 +395,56 @@ mod tests {
                 })
                 .count();
             let coverage = hits as f64 / trials as f64;
-            assert!(coverage >= 0.90, "{processes} processes, spread {spread}: {coverage}");
+            assert!(
+                coverage >= 0.90,
+                "{processes} processes, spread {spread}: {coverage}"
+            );
         }
     }
 
     #[test]
     fn the_interval_of_a_quantile_holds_the_next_runs_quantile() {
         let mut rng = fastrand::Rng::with_seed(11);
-        for (quantile, processes) in [(0.25, 8), (0.25, 16), (0.25, 63), (0.1, 5), (0.1, 8), (0.1, 16), (0.1, 63)] {
+        for (quantile, processes) in [
+            (0.25, 8),
+            (0.25, 16),
+            (0.25, 63),
+            (0.1, 5),
+            (0.1, 8),
+            (0.1, 16),
+            (0.1, 63),
+        ] {
             // A third of the processes have a neighbour that makes them up to half slower.
             let mut run = || {
-                let slowed = |rng: &mut fastrand::Rng| if rng.f64() < 0.33 { 1.0 + 0.5 * rng.f64() } else { 1.0 };
-                let values: Vec<f64> =
-                    (0..processes).map(|_| 100.0 * (1.0 + 0.01 * normal(&mut rng)) * slowed(&mut rng)).collect();
+                let slowed = |rng: &mut fastrand::Rng| {
+                    if rng.f64() < 0.33 {
+                        1.0 + 0.5 * rng.f64()
+                    } else {
+                        1.0
+                    }
+                };
+                let values: Vec<f64> = (0..processes)
+                    .map(|_| 100.0 * (1.0 + 0.01 * normal(&mut rng)) * slowed(&mut rng))
+                    .collect();
                 quantile_across(&values, quantile, 0.0).unwrap()
             };
-            let held = (0..1000).map(|_| (run(), run())).filter(|(a, b)| (a.low..=a.high).contains(&b.value)).count();
-            assert!(held >= 890, "{held} of 1000 with the {quantile} of {processes} processes");
+            let held = (0..1000)
+                .map(|_| (run(), run()))
+                .filter(|(a, b)| (a.low..=a.high).contains(&b.value))
+                .count();
+            assert!(
+                held >= 890,
+                "{held} of 1000 with the {quantile} of {processes} processes"
+            );
         }
     }
 
     #[test]
     fn two_centers_that_differ_have_the_medians_in_common() {
-        let (quarter, tenth) =
-            (Center::MEDIAN.across_good_quarter(Better::Lower), Center::MEDIAN.across_good_tenth_of_all(Better::Lower));
+        let (quarter, tenth) = (
+            Center::MEDIAN.across_good_quarter(Better::Lower),
+            Center::MEDIAN.across_good_tenth_of_all(Better::Lower),
+        );
         assert_eq!(quarter.common(quarter), quarter);
         assert_eq!(quarter.common(Center::MEDIAN), Center::MEDIAN);
         assert_eq!(quarter.common(tenth), Center::MEDIAN.of_all());
@@ -355,15 +458,26 @@ mod tests {
         assert_eq!(across_processes(&values).unwrap().value, 140.0);
         let rates: Vec<f64> = values.iter().map(|v| 1e4 / v).collect();
         let center = Center::MEDIAN.across_good_quarter(Better::Higher);
-        assert_eq!(quantile_across(&rates, center.across, 0.0).unwrap().value, 100.0);
+        assert_eq!(
+            quantile_across(&rates, center.across, 0.0).unwrap().value,
+            100.0
+        );
     }
 
     #[test]
     fn one_sided_noise_hardly_moves_the_low_quantile() {
         let mut rng = fastrand::Rng::with_seed(3);
         // A clean machine, and one on which four batches in ten meet an interruption of up to half their length.
-        let noisy: Vec<f64> =
-            (0..200).map(|_| 100.0 + if rng.f64() < 0.4 { 50.0 * rng.f64() } else { 0.1 * rng.f64() }).collect();
+        let noisy: Vec<f64> = (0..200)
+            .map(|_| {
+                100.0
+                    + if rng.f64() < 0.4 {
+                        50.0 * rng.f64()
+                    } else {
+                        0.1 * rng.f64()
+                    }
+            })
+            .collect();
         let low = within_process(&noisy, &[], Center::good_tenth(Better::Lower)).unwrap();
         let mean = noisy.iter().sum::<f64>() / 200.0;
         assert!((low - 100.0).abs() < 0.2, "{low}");
@@ -373,12 +487,14 @@ mod tests {
     #[test]
     fn two_modes_across_processes_widen_the_interval_to_both() {
         // Half of the processes are given bad pages: the figure must not look certain.
-        let e = across_processes(&[100.0, 100.1, 100.2, 120.0, 120.1, 120.2, 100.0, 120.0]).unwrap();
+        let e =
+            across_processes(&[100.0, 100.1, 100.2, 120.0, 120.1, 120.2, 100.0, 120.0]).unwrap();
         assert!(e.low <= 100.0 && e.high >= 120.0, "{e:?}");
     }
 
     #[test]
-    fn drift_within_a_process_does_not_make_the_interval_narrower_than_the_drift_between_processes() {
+    fn drift_within_a_process_does_not_make_the_interval_narrower_than_the_drift_between_processes()
+    {
         let drifting: Vec<f64> = (0..12).map(|i| 100.0 + f64::from(i)).collect();
         let e = across_processes(&drifting).unwrap();
         assert!(e.high - e.low > 5.0, "{e:?}");

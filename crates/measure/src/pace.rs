@@ -37,7 +37,13 @@ impl Paces {
 
     /// How many of the readings tell of a slowed CPU, and how many there are.
     pub fn slowed_of_all(&self) -> (usize, usize) {
-        (self.0.iter().filter(|ns| self.slowed(**ns) > TOLERANCE).count(), self.0.len())
+        (
+            self.0
+                .iter()
+                .filter(|ns| self.slowed(**ns) > TOLERANCE)
+                .count(),
+            self.0.len(),
+        )
     }
 
     fn insert(&mut self, ns: f64) {
@@ -47,24 +53,36 @@ impl Paces {
 
     /// How much longer than at best the fixed work took, relatively; 0 where there is nothing to compare with.
     fn slowed(&self, ns: f64) -> f64 {
-        let best = self.0.get((BEST * self.0.len().saturating_sub(1) as f64) as usize);
-        best.filter(|best| **best > 0.0).map_or(0.0, |best| (ns / best - 1.0).max(0.0))
+        let best = self
+            .0
+            .get((BEST * self.0.len().saturating_sub(1) as f64) as usize);
+        best.filter(|best| **best > 0.0)
+            .map_or(0.0, |best| (ns / best - 1.0).max(0.0))
     }
 
     /// Marks the processes of one row that its figure is made without, and tells what is known of the others.
     pub fn exclude(&self, processes: &mut [Process]) -> Slowing {
         let slowed = self.of_each(processes);
-        let valid: Vec<usize> = (0..processes.len()).filter(|&i| processes[i].value.is_some()).collect();
+        let valid: Vec<usize> = (0..processes.len())
+            .filter(|&i| processes[i].value.is_some())
+            .collect();
         let (kept, excluded) = part(valid.clone(), &slowed);
         kept.iter().for_each(|&i| processes[i].excluded = false);
         excluded.iter().for_each(|&i| processes[i].excluded = true);
         let of_kept: Vec<f64> = kept.iter().map(|&i| slowed[i]).collect();
         let any = of_kept.iter().any(|s| *s > TOLERANCE);
         // Within the tolerance readings differ by chance.
-        let Some(typical) = Some(median(&of_kept)).filter(|s| *s > TOLERANCE) else { return Slowing { any, by: 0.0 } };
-        let points: Vec<(f64, f64)> =
-            valid.iter().filter_map(|&i| Some((slowed[i].ln_1p(), processes[i].value?.abs().ln()))).collect();
-        Slowing { any, by: typical.ln_1p() * sensitivity(&points) }
+        let Some(typical) = Some(median(&of_kept)).filter(|s| *s > TOLERANCE) else {
+            return Slowing { any, by: 0.0 };
+        };
+        let points: Vec<(f64, f64)> = valid
+            .iter()
+            .filter_map(|&i| Some((slowed[i].ln_1p(), processes[i].value?.abs().ln())))
+            .collect();
+        Slowing {
+            any,
+            by: typical.ln_1p() * sensitivity(&points),
+        }
     }
 
     /// By how much each process of a row was slowed, on the CPU where it was worst.
@@ -74,13 +92,22 @@ impl Paces {
         let by = |cpu: usize| if cpus > 1 { &own[cpu] } else { self };
         processes
             .iter()
-            .map(|p| p.pace.iter().enumerate().map(|(cpu, ns)| by(cpu).slowed(*ns)).fold(0.0, f64::max))
+            .map(|p| {
+                p.pace
+                    .iter()
+                    .enumerate()
+                    .map(|(cpu, ns)| by(cpu).slowed(*ns))
+                    .fold(0.0, f64::max)
+            })
             .collect()
     }
 
     fn on(cpu: usize, processes: &[Process]) -> Paces {
         let mut paces = Paces::default();
-        processes.iter().filter_map(|p| p.pace.get(cpu)).for_each(|ns| paces.insert(*ns));
+        processes
+            .iter()
+            .filter_map(|p| p.pace.get(cpu))
+            .for_each(|ns| paces.insert(*ns));
         paces
     }
 }
@@ -98,10 +125,17 @@ pub struct Slowing {
 /// side has a best pace of its own: what the settings of the two sides make of the CPU is no disturbance.
 pub fn exclude_pairs(paces: &[Paces; 2], sides: [&mut [Process]; 2]) {
     let [a, b] = sides;
-    let slowed: Vec<f64> = paces[0].of_each(a).into_iter().zip(paces[1].of_each(b)).map(|(a, b)| a.max(b)).collect();
+    let slowed: Vec<f64> = paces[0]
+        .of_each(a)
+        .into_iter()
+        .zip(paces[1].of_each(b))
+        .map(|(a, b)| a.max(b))
+        .collect();
     let (kept, excluded) = part((0..slowed.len()).collect(), &slowed);
     for (pairs, out) in [(kept, false), (excluded, true)] {
-        pairs.into_iter().for_each(|i| (a[i].excluded, b[i].excluded) = (out, out));
+        pairs
+            .into_iter()
+            .for_each(|i| (a[i].excluded, b[i].excluded) = (out, out));
     }
 }
 
@@ -117,10 +151,19 @@ fn part(mut some: Vec<usize>, slowed: &[f64]) -> (Vec<usize>, Vec<usize>) {
 /// The median slope between points (Theil 1950, Sen 1968) of the logarithms of slowing and value; 1 where too few
 /// differ in pace to tell.
 fn sensitivity(points: &[(f64, f64)]) -> f64 {
-    let pairs = points.iter().enumerate().flat_map(|(i, a)| points[..i].iter().map(move |b| (a, b)));
-    let slopes: Vec<f64> =
-        pairs.filter(|(a, b)| (a.0 - b.0).abs() > TOLERANCE).map(|(a, b)| ((a.1 - b.1) / (a.0 - b.0)).abs()).collect();
-    if slopes.len() < LEAST * LEAST { 1.0 } else { median(&slopes).min(1.0) }
+    let pairs = points
+        .iter()
+        .enumerate()
+        .flat_map(|(i, a)| points[..i].iter().map(move |b| (a, b)));
+    let slopes: Vec<f64> = pairs
+        .filter(|(a, b)| (a.0 - b.0).abs() > TOLERANCE)
+        .map(|(a, b)| ((a.1 - b.1) / (a.0 - b.0)).abs())
+        .collect();
+    if slopes.len() < LEAST * LEAST {
+        1.0
+    } else {
+        median(&slopes).min(1.0)
+    }
 }
 
 #[cfg(test)]
@@ -129,10 +172,17 @@ mod tests {
 
     use super::*;
 
-    const STEADY: Slowing = Slowing { any: false, by: 0.0 };
+    const STEADY: Slowing = Slowing {
+        any: false,
+        by: 0.0,
+    };
 
     fn process(value: f64, pace: &[f64]) -> Process {
-        Process { value: Some(value), pace: pace.to_vec(), ..Process::default() }
+        Process {
+            value: Some(value),
+            pace: pace.to_vec(),
+            ..Process::default()
+        }
     }
 
     fn paces_of(processes: &[Process]) -> Paces {
@@ -143,11 +193,16 @@ mod tests {
 
     #[test]
     fn those_that_kept_the_pace_are_taken_whatever_their_values() {
-        let mut all: Vec<Process> = (0..10).map(|i| process(f64::from(i) * 100.0, &[4000.0 + f64::from(i)])).collect();
+        let mut all: Vec<Process> = (0..10)
+            .map(|i| process(f64::from(i) * 100.0, &[4000.0 + f64::from(i)]))
+            .collect();
         all.extend((0..10).map(|_| process(50.0, &[8400.0])));
         let paces = paces_of(&all);
         assert_eq!(paces.exclude(&mut all), STEADY);
-        assert_eq!(kept_values(&all), (0..10).map(|i| f64::from(i) * 100.0).collect::<Vec<_>>());
+        assert_eq!(
+            kept_values(&all),
+            (0..10).map(|i| f64::from(i) * 100.0).collect::<Vec<_>>()
+        );
     }
 
     #[test]
@@ -157,8 +212,13 @@ mod tests {
         let paces = paces_of(&all);
         let slowing = paces.exclude(&mut all);
         assert_eq!(kept_values(&all).len(), LEAST);
-        assert_eq!(slowing, Slowing { any: true, by: 0.0 }, "their values do not depend on it");
-        all.iter_mut().for_each(|p| p.value = Some(p.pace[0] / 10.0));
+        assert_eq!(
+            slowing,
+            Slowing { any: true, by: 0.0 },
+            "their values do not depend on it"
+        );
+        all.iter_mut()
+            .for_each(|p| p.value = Some(p.pace[0] / 10.0));
         let slowed = paces.exclude(&mut all).by;
         assert!((slowed - 1.05_f64.ln()).abs() < 1e-9, "{slowed}");
     }
@@ -166,7 +226,9 @@ mod tests {
     #[test]
     fn a_pair_of_which_one_half_was_slowed_is_left_out_on_both_sides() {
         let side = |slow: usize, ns: f64| {
-            (0..8).map(|i| process(1.0, &[if i == slow { 2.0 * ns } else { ns }])).collect::<Vec<_>>()
+            (0..8)
+                .map(|i| process(1.0, &[if i == slow { 2.0 * ns } else { ns }]))
+                .collect::<Vec<_>>()
         };
         // The second side's CPU is slower by its setting.
         let (mut a, mut b) = (side(1, 4000.0), side(6, 7000.0));
@@ -177,10 +239,17 @@ mod tests {
 
     #[test]
     fn what_depends_on_the_pace_in_part_may_be_off_by_that_part() {
-        let points =
-            |power: f64| (0..10).map(|i| f64::from(i) * 0.05).map(|x| (x, 3.0 + power * x)).collect::<Vec<_>>();
+        let points = |power: f64| {
+            (0..10)
+                .map(|i| f64::from(i) * 0.05)
+                .map(|x| (x, 3.0 + power * x))
+                .collect::<Vec<_>>()
+        };
         assert!((sensitivity(&points(0.4)) - 0.4).abs() < 1e-9);
-        assert!((sensitivity(&points(-0.4)) - 0.4).abs() < 1e-9, "a rate goes down");
+        assert!(
+            (sensitivity(&points(-0.4)) - 0.4).abs() < 1e-9,
+            "a rate goes down"
+        );
         assert_eq!(sensitivity(&points(3.0)), 1.0);
         assert_eq!(sensitivity(&points(0.0)[..3]), 1.0, "too few to tell");
     }
@@ -191,7 +260,14 @@ mod tests {
         assert_eq!(paces_of(&plain).exclude(&mut plain), STEADY);
         assert_eq!(kept_values(&plain).len(), 8);
         let mut few = vec![process(1.0, &[4000.0]), process(2.0, &[8000.0])];
-        assert_eq!(paces_of(&few).exclude(&mut few), Slowing { any: true, by: 1.5_f64.ln() }, "the middle of 0 and 1");
+        assert_eq!(
+            paces_of(&few).exclude(&mut few),
+            Slowing {
+                any: true,
+                by: 1.5_f64.ln()
+            },
+            "the middle of 0 and 1"
+        );
         assert_eq!(kept_values(&few).len(), 2);
         let mut failed = vec![Process::default(); 3];
         assert_eq!(Paces::default().exclude(&mut failed), STEADY);
@@ -199,18 +275,29 @@ mod tests {
 
     #[test]
     fn one_slowed_process_among_the_few_is_told_though_most_kept_the_pace() {
-        let mut few: Vec<Process> =
-            [4000.0, 4000.0, 4000.0, 4000.0, 4400.0].iter().map(|ns| process(1.0, &[*ns])).collect();
-        assert_eq!(paces_of(&few).exclude(&mut few), Slowing { any: true, by: 0.0 });
+        let mut few: Vec<Process> = [4000.0, 4000.0, 4000.0, 4000.0, 4400.0]
+            .iter()
+            .map(|ns| process(1.0, &[*ns]))
+            .collect();
+        assert_eq!(
+            paces_of(&few).exclude(&mut few),
+            Slowing { any: true, by: 0.0 }
+        );
         assert_eq!(paces_of(&few).slowed_of_all(), (1, 5));
         assert_eq!(Paces::default().slowed_of_all(), (0, 0));
     }
 
     #[test]
     fn a_process_with_a_partner_is_set_beside_its_own_row_and_its_worst_cpu_counts() {
-        let run = paces_of(&[process(1.0, &[4000.0]), process(1.0, &[4000.0]), process(1.0, &[9000.0, 1.0])]);
+        let run = paces_of(&[
+            process(1.0, &[4000.0]),
+            process(1.0, &[4000.0]),
+            process(1.0, &[9000.0, 1.0]),
+        ]);
         // The partner on the same core makes 6000 of 4000 in every process, and that is no reason to exclude any.
-        let mut all: Vec<Process> = (0..6).map(|i| process(f64::from(i), &[6000.0, 4000.0])).collect();
+        let mut all: Vec<Process> = (0..6)
+            .map(|i| process(f64::from(i), &[6000.0, 4000.0]))
+            .collect();
         all.push(process(9.0, &[6000.0, 8000.0]));
         assert_eq!(run.exclude(&mut all), STEADY);
         assert_eq!(kept_values(&all), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);

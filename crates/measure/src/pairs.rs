@@ -39,21 +39,31 @@ pub fn run(
     let mut states: Vec<PairState> = vec![PairState::default(); centers.len()];
     let mut paces = [Paces::default(), Paces::default()];
     let start = executor.now();
-    let mut course = Interleaved::shuffled(centers.len(), rng.u64(..), Extent::rounds(effort.max_processes));
-    while let Some(Turn { step: row, round, .. }) = course.next(executor.interrupted()) {
+    let mut course = Interleaved::shuffled(
+        centers.len(),
+        rng.u64(..),
+        Extent::rounds(effort.max_processes),
+    );
+    while let Some(Turn {
+        step: row, round, ..
+    }) = course.next(executor.interrupted())
+    {
         if executor.now() - start >= effort.limit(round < effort.base_rounds) {
             break;
         }
         let order = if rng.bool() { [0, 1] } else { [1, 0] };
         let mut slices = [None, None];
         for side in order {
-            let share = (executor.now() - start).as_secs_f64() / effort.budget.as_secs_f64().max(1e-9);
+            let share =
+                (executor.now() - start).as_secs_f64() / effort.budget.as_secs_f64().max(1e-9);
             listener.starting(2 * row + side, round, share.min(1.0));
             slices[side] = Some(executor.slice(2 * row + side));
         }
         let [Some(a), Some(b)] = slices else { continue };
         take_pair(&mut states[row], [a, b], centers[row], &mut paces);
-        SIDES.iter().for_each(|&side| listener.finished(2 * row + side, &states[row][side]));
+        SIDES
+            .iter()
+            .for_each(|&side| listener.finished(2 * row + side, &states[row][side]));
         let pairs = states[row][0].processes.len();
         let rests = is_a_look(pairs, effort.base_rounds) && decided(row, &states[row]);
         if rests || states[row].iter().any(|side| side.given_up) {
@@ -61,7 +71,10 @@ pub fn run(
         }
     }
     // The best paces are known only now.
-    states.iter_mut().zip(centers).for_each(|(state, center)| settle(state, &paces, *center));
+    states
+        .iter_mut()
+        .zip(centers)
+        .for_each(|(state, center)| settle(state, &paces, *center));
     states
 }
 
@@ -79,7 +92,9 @@ fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &
         state[side].given_up &= lasting || state[side].hung;
     }
     for (side, paces) in state.iter().zip(paces.iter_mut()) {
-        side.processes[before..].iter().for_each(|new| paces.add(new));
+        side.processes[before..]
+            .iter()
+            .for_each(|new| paces.add(new));
     }
     settle(state, paces, center);
 }
@@ -91,7 +106,9 @@ fn settle(state: &mut PairState, paces: &[Paces; 2], center: Center) {
     if center.across_slowed.is_some() {
         pace::exclude_pairs(paces, [&mut a.processes, &mut b.processes]);
     }
-    state.iter_mut().for_each(|side| side.estimate_again(center.across, 0.0));
+    state
+        .iter_mut()
+        .for_each(|side| side.estimate_again(center.across, 0.0));
 }
 
 /// Doubling numbers of pairs, from the base rounds on.
@@ -127,9 +144,21 @@ mod tests {
             let drift = 1.0 + 0.1 * (self.now.as_secs_f64() * 0.3).sin();
             let value = 100.0 * drift * if side == 1 { 1.01 } else { 1.0 };
             // Every third slice has a neighbour.
-            let pace = if self.calls.len().is_multiple_of(3) { 8000.0 } else { 4000.0 };
-            let process = Process { samples: vec![value; 5], pace: vec![pace], batch: 1, ..Process::default() };
-            Slice::Samples(Samples { process, resident: 0 })
+            let pace = if self.calls.len().is_multiple_of(3) {
+                8000.0
+            } else {
+                4000.0
+            };
+            let process = Process {
+                samples: vec![value; 5],
+                pace: vec![pace],
+                batch: 1,
+                ..Process::default()
+            };
+            Slice::Samples(Samples {
+                process,
+                resident: 0,
+            })
         }
         fn now(&self) -> Duration {
             self.now
@@ -145,7 +174,11 @@ mod tests {
         fn finished(&mut self, _: usize, _: &JobState) {}
     }
 
-    const EFFORT: Effort = Effort { budget: Duration::from_secs(30), base_rounds: 10, max_processes: 1000 };
+    const EFFORT: Effort = Effort {
+        budget: Duration::from_secs(30),
+        base_rounds: 10,
+        max_processes: 1000,
+    };
 
     fn values(state: &JobState) -> Vec<f64> {
         state.processes.iter().filter_map(|p| p.value).collect()
@@ -153,24 +186,61 @@ mod tests {
 
     #[test]
     fn drift_cancels_within_the_pairs() {
-        let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
-        let states = run(&[Center::MEDIAN], EFFORT, 3, &mut machine, &mut NoListener, &|_, _| false);
+        let mut machine = Drifting {
+            now: Duration::ZERO,
+            calls: Vec::new(),
+            fails: |_| false,
+        };
+        let states = run(
+            &[Center::MEDIAN],
+            EFFORT,
+            3,
+            &mut machine,
+            &mut NoListener,
+            &|_, _| false,
+        );
         let (a, b) = (values(&states[0][0]), values(&states[0][1]));
         assert_eq!(a.len(), b.len());
         assert!(a.len() > 250, "{}", a.len());
-        let spread = |v: &[f64]| v.iter().fold(0.0_f64, |m, x| m.max(*x)) / v.iter().fold(f64::MAX, |m, x| m.min(*x));
+        let spread = |v: &[f64]| {
+            v.iter().fold(0.0_f64, |m, x| m.max(*x)) / v.iter().fold(f64::MAX, |m, x| m.min(*x))
+        };
         let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b / a).collect();
-        assert!(spread(&a) > 1.15 && spread(&ratios) < 1.01, "{} {}", spread(&a), spread(&ratios));
-        assert!(machine.calls.chunks(2).any(|c| c[0].1 == 0) && machine.calls.chunks(2).any(|c| c[0].1 == 1));
+        assert!(
+            spread(&a) > 1.15 && spread(&ratios) < 1.01,
+            "{} {}",
+            spread(&a),
+            spread(&ratios)
+        );
+        assert!(
+            machine.calls.chunks(2).any(|c| c[0].1 == 0)
+                && machine.calls.chunks(2).any(|c| c[0].1 == 1)
+        );
     }
 
     #[test]
     fn pairs_beside_a_slowed_cpu_are_excluded_where_the_pace_matters() {
         let excluded = |center: Center| {
-            let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
-            let effort = Effort { max_processes: 30, ..EFFORT };
-            let states = run(&[center], effort, 3, &mut machine, &mut NoListener, &|_, _| false);
-            states[0].each_ref().map(|side| side.processes.iter().filter(|p| p.excluded).count())
+            let mut machine = Drifting {
+                now: Duration::ZERO,
+                calls: Vec::new(),
+                fails: |_| false,
+            };
+            let effort = Effort {
+                max_processes: 30,
+                ..EFFORT
+            };
+            let states = run(
+                &[center],
+                effort,
+                3,
+                &mut machine,
+                &mut NoListener,
+                &|_, _| false,
+            );
+            states[0]
+                .each_ref()
+                .map(|side| side.processes.iter().filter(|p| p.excluded).count())
         };
         // Of three pairs two hold a third slice.
         assert_eq!(excluded(Center::MEDIAN), [20, 20]);
@@ -179,21 +249,60 @@ mod tests {
 
     #[test]
     fn a_failed_half_takes_its_partner_with_it() {
-        let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |call| call == 7 };
-        let effort = Effort { max_processes: 12, ..EFFORT };
-        let states = run(&[Center::MEDIAN], effort, 3, &mut machine, &mut NoListener, &|_, _| false);
-        assert_eq!((states[0][0].processes.len(), states[0][1].processes.len()), (11, 11));
+        let mut machine = Drifting {
+            now: Duration::ZERO,
+            calls: Vec::new(),
+            fails: |call| call == 7,
+        };
+        let effort = Effort {
+            max_processes: 12,
+            ..EFFORT
+        };
+        let states = run(
+            &[Center::MEDIAN],
+            effort,
+            3,
+            &mut machine,
+            &mut NoListener,
+            &|_, _| false,
+        );
+        assert_eq!(
+            (states[0][0].processes.len(), states[0][1].processes.len()),
+            (11, 11)
+        );
         assert_eq!(states[0][0].failures.len() + states[0][1].failures.len(), 1);
-        let mut broken = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| true };
-        let states = run(&[Center::MEDIAN], effort, 3, &mut broken, &mut NoListener, &|_, _| false);
+        let mut broken = Drifting {
+            now: Duration::ZERO,
+            calls: Vec::new(),
+            fails: |_| true,
+        };
+        let states = run(
+            &[Center::MEDIAN],
+            effort,
+            3,
+            &mut broken,
+            &mut NoListener,
+            &|_, _| false,
+        );
         assert!(states[0][0].given_up && broken.calls.len() == 2 * MAX_FAILURES);
     }
 
     #[test]
     fn a_decided_row_rests_at_a_look_and_not_between() {
-        let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
+        let mut machine = Drifting {
+            now: Duration::ZERO,
+            calls: Vec::new(),
+            fails: |_| false,
+        };
         let decided = |row: usize, state: &PairState| row == 0 && state[0].processes.len() > 10;
-        let states = run(&[Center::MEDIAN; 2], EFFORT, 3, &mut machine, &mut NoListener, &decided);
+        let states = run(
+            &[Center::MEDIAN; 2],
+            EFFORT,
+            3,
+            &mut machine,
+            &mut NoListener,
+            &decided,
+        );
         assert_eq!(states[0][0].processes.len(), 20);
         assert!(states[1][0].processes.len() > 200);
         assert!(is_a_look(40, 10) && !is_a_look(30, 10) && !is_a_look(0, 10));

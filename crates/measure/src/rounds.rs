@@ -43,7 +43,11 @@ impl Effort {
     /// When no further slice is begun. The base rounds are the least that makes a figure; they are finished unless the
     /// budget is overdrawn by half.
     pub(crate) fn limit(&self, base: bool) -> Duration {
-        if base { self.budget + self.budget / 2 } else { self.budget }
+        if base {
+            self.budget + self.budget / 2
+        } else {
+            self.budget
+        }
     }
 
     /// When the next base round is to begin, after so many of them; nothing after the last. The last one ends with the
@@ -53,7 +57,11 @@ impl Effort {
         match done {
             _ if done > last => None,
             _ if done < FIRST_ROUNDS.min(last) => Some(Duration::ZERO),
-            _ => Some(self.budget.saturating_sub(round).mul_f64(done as f64 / last.max(1) as f64)),
+            _ => Some(
+                self.budget
+                    .saturating_sub(round)
+                    .mul_f64(done as f64 / last.max(1) as f64),
+            ),
         }
     }
 }
@@ -118,9 +126,18 @@ impl JobState {
 
     /// Makes the estimate anew, where the pace matters from the processes that kept the best one known by now.
     fn settle(&mut self, paces: &Paces, center: Center) {
-        let Some(across_slowed) = center.across_slowed else { return self.estimate_again(center.across, 0.0) };
+        let Some(across_slowed) = center.across_slowed else {
+            return self.estimate_again(center.across, 0.0);
+        };
         let slowing = paces.exclude(&mut self.processes);
-        self.estimate_again(if slowing.any { across_slowed } else { center.across }, slowing.by);
+        self.estimate_again(
+            if slowing.any {
+                across_slowed
+            } else {
+                center.across
+            },
+            slowing.by,
+        );
     }
 
     /// Makes the estimate anew from the processes that are not excluded: this quantile of them, which may be off by so
@@ -131,7 +148,8 @@ impl JobState {
 
     /// How far the interval is from its target: above 1 is too wide.
     fn need(&self, target: f64) -> f64 {
-        self.estimate.map_or(f64::INFINITY, |e| e.relative_half_width() / target)
+        self.estimate
+            .map_or(f64::INFINITY, |e| e.relative_half_width() / target)
     }
 }
 
@@ -151,7 +169,10 @@ pub fn run(
     let start = executor.now();
     'rounds: for round in 0.. {
         let elapsed = executor.now() - start;
-        let round_cost = (0..jobs.len()).filter(|&j| !states[j].given_up).map(|j| costs[j]).sum();
+        let round_cost = (0..jobs.len())
+            .filter(|&j| !states[j].given_up)
+            .map(|j| costs[j])
+            .sum();
         let due = effort.base_round_due(base_done, round_cost);
         let left = due.unwrap_or(effort.budget).saturating_sub(elapsed);
         let mut chosen = match due {
@@ -177,7 +198,9 @@ pub fn run(
             let slice = executor.slice(job);
             let before = states[job].processes.len();
             states[job].take(slice, jobs[job].center);
-            states[job].processes[before..].iter().for_each(|new| paces.add(new));
+            states[job].processes[before..]
+                .iter()
+                .for_each(|new| paces.add(new));
             states[job].settle(&paces, jobs[job].center);
             costs[job] = executor.now() - begun;
             listener.finished(job, &states[job]);
@@ -189,7 +212,11 @@ pub fn run(
 
 /// Makes every estimate anew at the end: the best pace is known only then.
 fn settle_all(jobs: &[Job], states: &mut [JobState], paces: &Paces, listener: &mut impl Listener) {
-    for (job, state) in states.iter_mut().enumerate().filter(|(_, s)| !s.processes.is_empty()) {
+    for (job, state) in states
+        .iter_mut()
+        .enumerate()
+        .filter(|(_, s)| !s.processes.is_empty())
+    {
         state.settle(paces, jobs[job].center);
         listener.finished(job, state);
     }
@@ -206,7 +233,9 @@ fn most_in_need(
 ) -> Vec<usize> {
     let need = |j: usize| states[j].need(jobs[j].target);
     let mut open: Vec<usize> = (0..jobs.len())
-        .filter(|&j| !states[j].given_up && states[j].processes.len() < max_processes && need(j) > 1.0)
+        .filter(|&j| {
+            !states[j].given_up && states[j].processes.len() < max_processes && need(j) > 1.0
+        })
         .collect();
     open.sort_by(|&a, &b| need(b).total_cmp(&need(a)));
     let mut spent = Duration::ZERO;
@@ -236,7 +265,11 @@ mod tests {
 
     impl<F: FnMut(usize, usize) -> Slice> Executor for Mock<F> {
         fn slice(&mut self, job: usize) -> Slice {
-            self.now += if job == 0 { self.cost_of_first } else { self.cost };
+            self.now += if job == 0 {
+                self.cost_of_first
+            } else {
+                self.cost
+            };
             self.calls.push(job);
             (self.slice)(job, self.calls.len())
         }
@@ -273,23 +306,49 @@ mod tests {
     }
 
     fn samples(value: f64) -> Slice {
-        let process = Process { samples: vec![value; 10], batch: 1, ..Process::default() };
-        Slice::Samples(Samples { process, resident: 0 })
+        let process = Process {
+            samples: vec![value; 10],
+            batch: 1,
+            ..Process::default()
+        };
+        Slice::Samples(Samples {
+            process,
+            resident: 0,
+        })
     }
 
     fn jobs(n: usize) -> Vec<Job> {
-        vec![Job { center: Center::good_tenth(fingerpost_record::Better::Lower), target: 0.01 }; n]
+        vec![
+            Job {
+                center: Center::good_tenth(fingerpost_record::Better::Lower),
+                target: 0.01
+            };
+            n
+        ]
     }
 
-    const EFFORT: Effort = Effort { budget: Duration::from_secs(8), base_rounds: 5, max_processes: 200 };
+    const EFFORT: Effort = Effort {
+        budget: Duration::from_secs(8),
+        base_rounds: 5,
+        max_processes: 200,
+    };
 
     /// A state of processes whose values are their paces, with its estimate made.
     fn settled(paces: &[f64], center: Center) -> JobState {
-        let processes: Vec<Process> =
-            paces.iter().map(|&ns| Process { value: Some(ns), pace: vec![ns], ..Process::default() }).collect();
+        let processes: Vec<Process> = paces
+            .iter()
+            .map(|&ns| Process {
+                value: Some(ns),
+                pace: vec![ns],
+                ..Process::default()
+            })
+            .collect();
         let mut run = Paces::default();
         processes.iter().for_each(|p| run.add(p));
-        let mut state = JobState { processes, ..JobState::default() };
+        let mut state = JobState {
+            processes,
+            ..JobState::default()
+        };
         state.settle(&run, center);
         state
     }
@@ -300,23 +359,54 @@ mod tests {
         paces.extend((0..32).map(|i| 6000.0 + 10.0 * f64::from(i)));
         let quarter = Center::MEDIAN.across_good_quarter(fingerpost_record::Better::Lower);
         let paced = settled(&paces, quarter);
-        assert_eq!((kept_values(&paced.processes).len(), paced.estimate.unwrap().value), (8, 4000.0));
+        assert_eq!(
+            (
+                kept_values(&paced.processes).len(),
+                paced.estimate.unwrap().value
+            ),
+            (8, 4000.0)
+        );
         let of_all = settled(&paces, Center::MEDIAN.of_all());
-        assert_eq!((kept_values(&of_all.processes).len(), of_all.estimate.unwrap().value), (40, 6115.0));
-        let tenth = settled(&paces, Center::MEDIAN.across_good_tenth_of_all(fingerpost_record::Better::Lower));
-        assert_eq!((kept_values(&tenth.processes).len(), tenth.estimate.unwrap().value), (40, 4000.0));
+        assert_eq!(
+            (
+                kept_values(&of_all.processes).len(),
+                of_all.estimate.unwrap().value
+            ),
+            (40, 6115.0)
+        );
+        let tenth = settled(
+            &paces,
+            Center::MEDIAN.across_good_tenth_of_all(fingerpost_record::Better::Lower),
+        );
+        assert_eq!(
+            (
+                kept_values(&tenth.processes).len(),
+                tenth.estimate.unwrap().value
+            ),
+            (40, 4000.0)
+        );
     }
 
     #[test]
     fn of_slowed_processes_the_figure_is_nearer_to_the_least_slowed() {
-        let paces: Vec<f64> = [4000.0, 4400.0, 4800.0, 5200.0, 5600.0].into_iter().chain([8000.0; 20]).collect();
+        let paces: Vec<f64> = [4000.0, 4400.0, 4800.0, 5200.0, 5600.0]
+            .into_iter()
+            .chain([8000.0; 20])
+            .collect();
         let of = |center: Center| settled(&paces, center).estimate.unwrap().value;
         let quarter = |better| Center::MEDIAN.across_good_quarter(better);
-        assert_eq!(kept_values(&settled(&paces, Center::MEDIAN).processes).len(), 5);
+        assert_eq!(
+            kept_values(&settled(&paces, Center::MEDIAN).processes).len(),
+            5
+        );
         // Their quarter is 4400.
         assert_eq!(of(quarter(fingerpost_record::Better::Lower)), 4160.0);
         assert_eq!(of(quarter(fingerpost_record::Better::Higher)), 5440.0);
-        assert_eq!(of(Center::MEDIAN), 4800.0, "a point of a curve is the median");
+        assert_eq!(
+            of(Center::MEDIAN),
+            4800.0,
+            "a point of a curve is the median"
+        );
     }
 
     #[test]
@@ -335,17 +425,36 @@ mod tests {
     #[test]
     fn time_goes_to_the_job_with_the_widest_interval() {
         let mut rng = fastrand::Rng::with_seed(9);
-        let mut m = mock(move |job, _| samples(if job == 3 { 100.0 * (1.0 + 0.2 * rng.f64()) } else { 100.0 }));
+        let mut m = mock(move |job, _| {
+            samples(if job == 3 {
+                100.0 * (1.0 + 0.2 * rng.f64())
+            } else {
+                100.0
+            })
+        });
         let states = run(&jobs(6), EFFORT, 7, &mut m, &mut Shares::default());
         assert_eq!(states[0].processes.len(), 5);
-        assert!(states[3].processes.len() > 20, "{}", states[3].processes.len());
+        assert!(
+            states[3].processes.len() > 20,
+            "{}",
+            states[3].processes.len()
+        );
     }
 
     #[test]
     fn every_job_is_measured_from_the_beginning_of_the_run_to_its_end() {
         let mut rng = fastrand::Rng::with_seed(9);
-        let mut m = mock(move |job, _| samples(if job == 3 { 100.0 * (1.0 + 0.2 * rng.f64()) } else { 100.0 }));
-        let effort = Effort { base_rounds: 9, ..EFFORT };
+        let mut m = mock(move |job, _| {
+            samples(if job == 3 {
+                100.0 * (1.0 + 0.2 * rng.f64())
+            } else {
+                100.0
+            })
+        });
+        let effort = Effort {
+            base_rounds: 9,
+            ..EFFORT
+        };
         run(&jobs(6), effort, 7, &mut m, &mut Shares::default());
         let certain: Vec<f64> = m
             .calls
@@ -355,10 +464,22 @@ mod tests {
             .map(|(call, _)| call as f64 / m.calls.len() as f64)
             .collect();
         assert_eq!(certain.len(), 9);
-        assert!(certain[3] < 0.15, "the first rounds are base rounds: {certain:?}");
+        assert!(
+            certain[3] < 0.15,
+            "the first rounds are base rounds: {certain:?}"
+        );
         assert!(certain[8] > 0.9, "{certain:?}");
-        assert!(certain[4..].windows(2).all(|w| (0.05..0.2).contains(&(w[1] - w[0]))), "{certain:?}");
-        assert!(m.calls.len() > 150, "the rest of the time goes to the uncertain job: {}", m.calls.len());
+        assert!(
+            certain[4..]
+                .windows(2)
+                .all(|w| (0.05..0.2).contains(&(w[1] - w[0]))),
+            "{certain:?}"
+        );
+        assert!(
+            m.calls.len() > 150,
+            "the rest of the time goes to the uncertain job: {}",
+            m.calls.len()
+        );
     }
 
     #[test]
@@ -370,9 +491,22 @@ mod tests {
             _ => samples(100.0),
         });
         m.cost_of_first = Duration::from_secs(4);
-        run(&jobs(3), Effort { base_rounds: 9, ..EFFORT }, 7, &mut m, &mut Shares::default());
+        run(
+            &jobs(3),
+            Effort {
+                base_rounds: 9,
+                ..EFFORT
+            },
+            7,
+            &mut m,
+            &mut Shares::default(),
+        );
         let last = m.calls.iter().rposition(|job| *job == 2).unwrap();
-        assert!(last as f64 > 0.9 * m.calls.len() as f64, "{last} of {}", m.calls.len());
+        assert!(
+            last as f64 > 0.9 * m.calls.len() as f64,
+            "{last} of {}",
+            m.calls.len()
+        );
     }
 
     #[test]
@@ -387,8 +521,14 @@ mod tests {
             ..JobState::default()
         });
         let costs = [900, 40, 40].map(Duration::from_millis);
-        assert_eq!(most_in_need(&jobs(3), 100, &states, &costs, Duration::from_millis(100)), [1, 2]);
-        assert_eq!(most_in_need(&jobs(3), 100, &states, &costs, Duration::from_millis(950)), [0, 1]);
+        assert_eq!(
+            most_in_need(&jobs(3), 100, &states, &costs, Duration::from_millis(100)),
+            [1, 2]
+        );
+        assert_eq!(
+            most_in_need(&jobs(3), 100, &states, &costs, Duration::from_millis(950)),
+            [0, 1]
+        );
     }
 
     #[test]
@@ -414,7 +554,13 @@ mod tests {
 
     #[test]
     fn a_stuck_probe_costs_one_deadline_and_the_rest_goes_on() {
-        let mut m = mock(|job, _| if job == 2 { Slice::Hung("did not end within 2 s".into()) } else { samples(100.0) });
+        let mut m = mock(|job, _| {
+            if job == 2 {
+                Slice::Hung("did not end within 2 s".into())
+            } else {
+                samples(100.0)
+            }
+        });
         let states = run(&jobs(4), EFFORT, 7, &mut m, &mut Shares::default());
         assert_eq!(m.calls.iter().filter(|&&j| j == 2).count(), 1);
         assert!(states[2].given_up && states[2].estimate.is_none());
@@ -448,17 +594,29 @@ mod tests {
         // The machine grows slower by a tenth per second: every job's figure must grow by the same factor, within a
         // round's length.
         let mut m = mock(|_, call| samples(100.0 * (1.0 + 0.004 * call as f64)));
-        let effort = Effort { base_rounds: 10, max_processes: 10, ..EFFORT };
+        let effort = Effort {
+            base_rounds: 10,
+            max_processes: 10,
+            ..EFFORT
+        };
         let states = run(&jobs(10), effort, 7, &mut m, &mut Shares::default());
         let values: Vec<f64> = states.iter().map(|s| s.estimate.unwrap().value).collect();
-        let (min, max) = values.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
+        let (min, max) = values
+            .iter()
+            .fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
         assert!(max / min < 1.04, "{values:?}");
     }
 
     #[test]
     fn progress_never_goes_back_and_never_passes_the_end() {
         let mut seen = Shares::default();
-        run(&jobs(6), EFFORT, 7, &mut mock(|_, n| samples(100.0 + (n % 7) as f64)), &mut seen);
+        run(
+            &jobs(6),
+            EFFORT,
+            7,
+            &mut mock(|_, n| samples(100.0 + (n % 7) as f64)),
+            &mut seen,
+        );
         assert!(seen.shares.windows(2).all(|w| w[0] <= w[1]));
         assert!(seen.shares.iter().all(|s| (0.0..=1.0).contains(s)));
     }

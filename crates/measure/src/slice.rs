@@ -29,7 +29,11 @@ pub struct Samples {
 impl Samples {
     /// The process with its own estimate.
     pub fn into_process(self, center: Center) -> Process {
-        let value = estimate::within_process(&self.process.samples, &self.process.disturbed, center);
-        Process { value, ..self.process }
+        let value =
+            estimate::within_process(&self.process.samples, &self.process.disturbed, center);
+        Process {
+            value,
+            ..self.process
+        }
     }
 }

@@ -27,7 +27,8 @@ pub fn beta_inc(a: f64, b: f64, x: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
+    let front =
+        (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
     // The fraction converges fast only below the mean; above it the symmetry is used.
     if x < (a + 1.0) / (a + b + 2.0) {
         front * continued(a, b, x) / a
@@ -83,7 +84,8 @@ pub fn t_two_sided(confidence: f64, df: f64) -> f64 {
 /// Two values close together, below the first of which Student's distribution has more than this share above and from
 /// the second on not, by Newton's steps; nothing where these come to no such place.
 fn about(tail: f64, df: f64) -> Option<(f64, f64)> {
-    let of_density = (ln_gamma((df + 1.0) / 2.0) - ln_gamma(df / 2.0)).exp() / (df * std::f64::consts::PI).sqrt();
+    let of_density = (ln_gamma((df + 1.0) / 2.0) - ln_gamma(df / 2.0)).exp()
+        / (df * std::f64::consts::PI).sqrt();
     let density = |t: f64| of_density * (-(df + 1.0) / 2.0 * (t * t / df).ln_1p()).exp();
     let mut t = 1.0;
     for _ in 0..30 {
@@ -107,14 +109,20 @@ const NEAR: f64 = 1e-11;
 /// The z that a two-sided normal interval of this confidence needs.
 pub fn z_two_sided(confidence: f64) -> f64 {
     // Nearly every record says 0.95, and a comparison asks this for each row of each run.
-    if confidence == 0.95 { 1.959_963_985 } else { z_above((1.0 - confidence.clamp(0.01, 0.999_999)) / 2.0) }
+    if confidence == 0.95 {
+        1.959_963_985
+    } else {
+        z_above((1.0 - confidence.clamp(0.01, 0.999_999)) / 2.0)
+    }
 }
 
 /// The z above which a normal distribution has this share, at most a half: Abramowitz and Stegun 26.2.23, which is
 /// right to 4.5e-4, and three of Newton's steps, each of which doubles the digits.
 fn z_above(tail: f64) -> f64 {
     let t = (-2.0 * tail.ln()).sqrt();
-    let first = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+    let first = t
+        - (2.515517 + t * (0.802853 + t * 0.010328))
+            / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
     let density = |z: f64| (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt();
     (0..3).fold(first, |z, _| z + (t_upper(z, NORMAL) - tail) / density(z))
 }
@@ -141,7 +149,9 @@ fn upwards(mut x: f64, step: impl Fn(f64) -> f64) -> (f64, f64) {
 pub fn digamma(x: f64) -> f64 {
     let (x, sum) = upwards(x, |x| -1.0 / x);
     let y = 1.0 / (x * x);
-    sum + x.ln() - 0.5 / x - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y * (1.0 / 252.0 - y * (1.0 / 240.0 - y / 132.0))))
+    sum + x.ln()
+        - 0.5 / x
+        - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y * (1.0 / 252.0 - y * (1.0 / 240.0 - y / 132.0))))
 }
 
 /// ψ′(x), for x > 0.
@@ -194,16 +204,24 @@ mod tests {
             let (mut low, mut high) = (0.0, 1e3);
             for _ in 0..60 {
                 let mid = (low + high) / 2.0;
-                if t_upper(mid, df) > tail { low = mid } else { high = mid }
+                if t_upper(mid, df) > tail {
+                    low = mid
+                } else {
+                    high = mid
+                }
             }
             (low + high) / 2.0
         };
         let mut narrowed = 0;
         let dfs = (0..600).map(|n| 1.02_f64.powi(n) * 0.5);
-        for (df, confidence) in
-            dfs.flat_map(|df| [0.5, 0.9, 0.95, 0.99, 0.9999, 0.999_999].map(|confidence| (df, confidence)))
-        {
-            assert_eq!(t_two_sided(confidence, df).to_bits(), bisected(confidence, df).to_bits(), "{confidence} {df}");
+        for (df, confidence) in dfs.flat_map(|df| {
+            [0.5, 0.9, 0.95, 0.99, 0.9999, 0.999_999].map(|confidence| (df, confidence))
+        }) {
+            assert_eq!(
+                t_two_sided(confidence, df).to_bits(),
+                bisected(confidence, df).to_bits(),
+                "{confidence} {df}"
+            );
             narrowed += usize::from(about((1.0 - confidence) / 2.0, df).is_some());
         }
         assert!(narrowed > 3000, "of 3600 {narrowed}");
@@ -219,7 +237,11 @@ mod tests {
         near(z_two_sided(0.99), 2.57583, 1e-3);
         // Newton's steps and the bisection meet.
         for confidence in [0.01, 0.2, 0.5, 0.9, 0.999, 0.999_99] {
-            near(z_two_sided(confidence), t_two_sided(confidence, NORMAL), 1e-8);
+            near(
+                z_two_sided(confidence),
+                t_two_sided(confidence, NORMAL),
+                1e-8,
+            );
         }
     }
 
@@ -248,7 +270,11 @@ mod tests {
         near(beta_inc(1.0, 1.0, 0.3), 0.3, 1e-12);
         near(beta_inc(2.0, 2.0, 0.5), 0.5, 1e-12);
         near(beta_inc(2.0, 5.0, 0.2), 0.34464, 1e-8);
-        near(beta_inc(6.5, 6.5, 0.9) + beta_inc(6.5, 6.5, 0.1), 1.0, 1e-12);
+        near(
+            beta_inc(6.5, 6.5, 0.9) + beta_inc(6.5, 6.5, 0.1),
+            1.0,
+            1e-12,
+        );
         near(t_upper(0.0, 5.0), 0.5, 1e-12);
         near(t_upper(-2.0, 5.0) + t_upper(2.0, 5.0), 1.0, 1e-12);
     }

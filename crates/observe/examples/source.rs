@@ -41,7 +41,10 @@ fn main() {
 
 fn cost(rounds: u32) -> Result<(), String> {
     for _ in 0..rounds {
-        let (perf, bpf) = (Perf::open(MOST_EVENTS)?.about().event_cost, Bpf::open(MOST_EVENTS)?.about().event_cost);
+        let (perf, bpf) = (
+            Perf::open(MOST_EVENTS)?.about().event_cost,
+            Bpf::open(MOST_EVENTS)?.about().event_cost,
+        );
         println!("{:.1} {:.1}", perf * 1e9, bpf * 1e9);
     }
     Ok(())
@@ -66,8 +69,14 @@ fn pause(source: Box<dyn Source>) -> Result<(), String> {
 }
 
 fn idle(length: Duration) -> Result<(), String> {
-    println!("perf {}", left_and_came(&mut Perf::open(MOST_EVENTS)?, length)?);
-    println!("eBPF {}", left_and_came(&mut Bpf::open(MOST_EVENTS)?, length)?);
+    println!(
+        "perf {}",
+        left_and_came(&mut Perf::open(MOST_EVENTS)?, length)?
+    );
+    println!(
+        "eBPF {}",
+        left_and_came(&mut Bpf::open(MOST_EVENTS)?, length)?
+    );
     Ok(())
 }
 
@@ -76,13 +85,18 @@ fn left_and_came(source: &mut impl Source, length: Duration) -> Result<String, S
     OVER.store(false, Ordering::Relaxed);
     let (tell, told) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || read_again_and_again(&tell));
-    let tid = told.recv().map_err(|_| "no file could be made to read from")?;
+    let tid = told
+        .recv()
+        .map_err(|_| "no file could be made to read from")?;
     let window = source.window(length, &mut |time| {
         std::thread::sleep(time);
         false
     });
     OVER.store(true, Ordering::Relaxed);
-    reader.join().map_err(|_| "the reading thread failed")?.map_err(|e| format!("a page cannot be read: {e}"))?;
+    reader
+        .join()
+        .map_err(|_| "the reading thread failed")?
+        .map_err(|e| format!("a page cannot be read: {e}"))?;
     let window = window.map_err(|e| format!("events cannot be taken: {e}"))?;
     let [left, came] = window.switches(tid);
     Ok(format!("{left} {came} {}", window.lost))
@@ -92,7 +106,11 @@ fn left_and_came(source: &mut impl Source, length: Duration) -> Result<String, S
 fn read_again_and_again(tell: &std::sync::mpsc::Sender<i32>) -> std::io::Result<()> {
     const PAGES: u64 = 4096;
     let path = std::env::temp_dir().join(format!("source-{}", std::process::id()));
-    let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path)?;
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
     std::fs::remove_file(&path)?;
     file.write_all_at(&vec![1; (PAGES * 4096) as usize], 0)?;
     file.sync_all()?;
@@ -101,7 +119,10 @@ fn read_again_and_again(tell: &std::sync::mpsc::Sender<i32>) -> std::io::Result<
     while !OVER.load(Ordering::Relaxed) {
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random)?;
-        for n in (0..PAGES).step_by(16).take_while(|_| !OVER.load(Ordering::Relaxed)) {
+        for n in (0..PAGES)
+            .step_by(16)
+            .take_while(|_| !OVER.load(Ordering::Relaxed))
+        {
             file.read_exact_at(&mut page, n * 4096)?;
         }
     }
@@ -117,12 +138,16 @@ fn take(mut source: Box<dyn Source>) -> Result<(), String> {
             std::thread::sleep(time);
             OVER.load(Ordering::Relaxed)
         };
-        let window =
-            source.window(Duration::from_secs(1), &mut wait).map_err(|e| format!("events cannot be taken: {e}"))?;
+        let window = source
+            .window(Duration::from_secs(1), &mut wait)
+            .map_err(|e| format!("events cannot be taken: {e}"))?;
         events += window.events.len();
         lost += window.lost;
         windows += 1;
     }
-    println!("{events} {lost} {:.6} {windows}", thread_cpu_seconds() - before);
+    println!(
+        "{events} {lost} {:.6} {windows}",
+        thread_cpu_seconds() - before
+    );
     Ok(())
 }

@@ -76,7 +76,10 @@ pub fn fd_kind(link: &str) -> Fd {
         Fd::Socket
     } else if link.contains("[timerfd]") {
         Fd::Timer
-    } else if link.starts_with("pipe:") || link.starts_with("anon_inode:") || link.starts_with("/dev/") {
+    } else if link.starts_with("pipe:")
+        || link.starts_with("anon_inode:")
+        || link.starts_with("/dev/")
+    {
         Fd::Pipe
     } else if link.starts_with('/') {
         Fd::File
@@ -153,7 +156,10 @@ fn entry(number: i64) -> Option<&'static (i64, &'static str, Kind)> {
 
 /// The name of a system call of this architecture; one that we do not know is `#NUMBER`.
 pub fn name(number: i64) -> String {
-    entry(number).map_or_else(|| format!("#{number}"), |(_, name, _)| name.trim_start_matches("SYS_").to_owned())
+    entry(number).map_or_else(
+        || format!("#{number}"),
+        |(_, name, _)| name.trim_start_matches("SYS_").to_owned(),
+    )
 }
 
 /// Whether a call waits on descriptors for something to come (poll, select, epoll): its end by timeout is a timer's.
@@ -163,18 +169,24 @@ pub fn is_poll(number: i64) -> bool {
 
 /// What a thread waits for that is blocked in this call. `fd` looks up its first argument where that decides.
 pub fn wait(number: i64, args: [u64; 2], role: Role, fd: impl FnOnce(i32) -> Fd) -> Wait {
-    wait_of_kind(entry(number).map_or(For(Other), |e| e.2), role).unwrap_or_else(|| match fd(args[0] as i32) {
-        Fd::File => Wait::Disk,
-        Fd::Socket if number == libc::SYS_read || number == libc::SYS_readv => on_socket(role),
-        Fd::Socket => Wait::Network,
-        Fd::Pipe => Wait::Pipe,
-        Fd::Timer => Wait::Timer,
-        Fd::Unknown => Wait::Other,
+    wait_of_kind(entry(number).map_or(For(Other), |e| e.2), role).unwrap_or_else(|| {
+        match fd(args[0] as i32) {
+            Fd::File => Wait::Disk,
+            Fd::Socket if number == libc::SYS_read || number == libc::SYS_readv => on_socket(role),
+            Fd::Socket => Wait::Network,
+            Fd::Pipe => Wait::Pipe,
+            Fd::Timer => Wait::Timer,
+            Fd::Unknown => Wait::Other,
+        }
     })
 }
 
 fn on_socket(role: Role) -> Wait {
-    if role == Role::Server { Wait::Idle } else { Wait::Network }
+    if role == Role::Server {
+        Wait::Idle
+    } else {
+        Wait::Network
+    }
 }
 
 /// What a call of this kind waits for; nothing where its descriptor decides.
@@ -187,7 +199,13 @@ fn wait_of_kind(kind: Kind, role: Role) -> Option<Wait> {
 }
 
 /// The same from what `/proc` shows: the call where it may be read, else the kernel function that it sleeps in.
-pub fn wait_of(doing: Option<Doing>, wchan: &str, state: char, role: Role, fd: impl FnOnce(i32) -> Fd) -> Option<Wait> {
+pub fn wait_of(
+    doing: Option<Doing>,
+    wchan: &str,
+    state: char,
+    role: Role,
+    fd: impl FnOnce(i32) -> Fd,
+) -> Option<Wait> {
     match doing {
         Some(Doing::Running) => None,
         Some(Doing::Faulting) => Some(Wait::Memory),
@@ -201,12 +219,37 @@ pub fn wait_of(doing: Option<Doing>, wchan: &str, state: char, role: Role, fd: i
 static FUNCTIONS: &[(Kind, &[&str])] = &[
     (For(Lock), &["futex", "flock", "locks_"]),
     (For(Timer), &["hrtimer_nanosleep", "do_nanosleep"]),
-    (Poll, &["ep_poll", "do_epoll_wait", "do_sys_poll", "do_poll", "do_select", "poll_schedule"]),
-    (Socket, &["sk_wait_data", "inet_csk_accept", "unix_stream_read", "unix_stream_data_wait", "__skb_wait"]),
+    (
+        Poll,
+        &[
+            "ep_poll",
+            "do_epoll_wait",
+            "do_sys_poll",
+            "do_poll",
+            "do_select",
+            "poll_schedule",
+        ],
+    ),
+    (
+        Socket,
+        &[
+            "sk_wait_data",
+            "inet_csk_accept",
+            "unix_stream_read",
+            "unix_stream_data_wait",
+            "__skb_wait",
+        ],
+    ),
     (For(Network), &["sk_stream_wait", "unix_wait_for_peer"]),
     (For(Child), &["do_wait", "kernel_wait4"]),
-    (For(Disk), &["jbd2", "folio_wait", "wait_on_page", "io_schedule", "blk"]),
-    (For(Disk), &["submit_bio_wait", "wait_on_buffer", "do_get_write_access"]),
+    (
+        For(Disk),
+        &["jbd2", "folio_wait", "wait_on_page", "io_schedule", "blk"],
+    ),
+    (
+        For(Disk),
+        &["submit_bio_wait", "wait_on_buffer", "do_get_write_access"],
+    ),
     (For(Memory), &["rwsem_down", "swap"]),
 ];
 
@@ -214,8 +257,12 @@ fn wait_of_function(function: &str, role: Role) -> Wait {
     if function.contains("pipe") || function.contains("eventfd") || function.contains("n_tty") {
         return Wait::Pipe;
     }
-    let known = FUNCTIONS.iter().find(|(_, starts)| starts.iter().any(|start| function.starts_with(start)));
-    known.and_then(|(kind, _)| wait_of_kind(*kind, role)).unwrap_or(Wait::Other)
+    let known = FUNCTIONS
+        .iter()
+        .find(|(_, starts)| starts.iter().any(|start| function.starts_with(start)));
+    known
+        .and_then(|(kind, _)| wait_of_kind(*kind, role))
+        .unwrap_or(Wait::Other)
 }
 
 #[cfg(test)]
@@ -235,7 +282,12 @@ mod tests {
 
     #[test]
     fn waits_are_listed_in_their_order() {
-        assert!(Wait::ALL.iter().enumerate().all(|(at, (wait, _))| *wait as usize == at));
+        assert!(
+            Wait::ALL
+                .iter()
+                .enumerate()
+                .all(|(at, (wait, _))| *wait as usize == at)
+        );
     }
 
     #[test]
@@ -249,21 +301,52 @@ mod tests {
 
     #[test]
     fn the_call_tells_what_is_waited_for() {
-        assert_eq!(wait(libc::SYS_futex, [0; 2], Role::Whole, no_fd), Wait::Lock);
-        assert_eq!(wait(libc::SYS_fsync, [0; 2], Role::Server, no_fd), Wait::Disk);
-        assert_eq!(wait(libc::SYS_clock_nanosleep, [0; 2], Role::Server, no_fd), Wait::Timer);
-        assert_eq!(wait(libc::SYS_recvfrom, [0; 2], Role::Server, no_fd), Wait::Idle);
-        assert_eq!(wait(libc::SYS_recvfrom, [0; 2], Role::Whole, no_fd), Wait::Network);
-        assert_eq!(wait(libc::SYS_sendto, [0; 2], Role::Server, no_fd), Wait::Network);
-        assert_eq!(wait(libc::SYS_mmap, [0; 2], Role::Whole, no_fd), Wait::Memory);
+        assert_eq!(
+            wait(libc::SYS_futex, [0; 2], Role::Whole, no_fd),
+            Wait::Lock
+        );
+        assert_eq!(
+            wait(libc::SYS_fsync, [0; 2], Role::Server, no_fd),
+            Wait::Disk
+        );
+        assert_eq!(
+            wait(libc::SYS_clock_nanosleep, [0; 2], Role::Server, no_fd),
+            Wait::Timer
+        );
+        assert_eq!(
+            wait(libc::SYS_recvfrom, [0; 2], Role::Server, no_fd),
+            Wait::Idle
+        );
+        assert_eq!(
+            wait(libc::SYS_recvfrom, [0; 2], Role::Whole, no_fd),
+            Wait::Network
+        );
+        assert_eq!(
+            wait(libc::SYS_sendto, [0; 2], Role::Server, no_fd),
+            Wait::Network
+        );
+        assert_eq!(
+            wait(libc::SYS_mmap, [0; 2], Role::Whole, no_fd),
+            Wait::Memory
+        );
     }
 
     #[test]
     fn where_the_call_does_not_tell_the_descriptor_does() {
         let read = libc::SYS_read;
-        assert_eq!(wait(read, [3, 0], Role::Whole, |fd| if fd == 3 { Fd::File } else { Fd::Unknown }), Wait::Disk);
+        assert_eq!(
+            wait(read, [3, 0], Role::Whole, |fd| if fd == 3 {
+                Fd::File
+            } else {
+                Fd::Unknown
+            }),
+            Wait::Disk
+        );
         assert_eq!(wait(read, [3, 0], Role::Server, |_| Fd::Socket), Wait::Idle);
-        assert_eq!(wait(libc::SYS_write, [3, 0], Role::Server, |_| Fd::Socket), Wait::Network);
+        assert_eq!(
+            wait(libc::SYS_write, [3, 0], Role::Server, |_| Fd::Socket),
+            Wait::Network
+        );
         assert_eq!(wait(read, [3, 0], Role::Client, |_| Fd::Pipe), Wait::Pipe);
         assert_eq!(fd_kind("socket:[123]"), Fd::Socket);
         assert_eq!(fd_kind("anon_inode:[timerfd]"), Fd::Timer);
@@ -274,12 +357,30 @@ mod tests {
 
     #[test]
     fn where_the_call_may_not_be_read_the_kernel_function_tells() {
-        assert_eq!(wait_of(None, "futex_do_wait", 'S', Role::Whole, no_fd), Some(Wait::Lock));
-        assert_eq!(wait_of(None, "jbd2_log_wait_commit", 'D', Role::Whole, no_fd), Some(Wait::Disk));
-        assert_eq!(wait_of(None, "ep_poll", 'S', Role::Server, no_fd), Some(Wait::Idle));
-        assert_eq!(wait_of(None, "anon_pipe_read", 'S', Role::Client, no_fd), Some(Wait::Pipe));
+        assert_eq!(
+            wait_of(None, "futex_do_wait", 'S', Role::Whole, no_fd),
+            Some(Wait::Lock)
+        );
+        assert_eq!(
+            wait_of(None, "jbd2_log_wait_commit", 'D', Role::Whole, no_fd),
+            Some(Wait::Disk)
+        );
+        assert_eq!(
+            wait_of(None, "ep_poll", 'S', Role::Server, no_fd),
+            Some(Wait::Idle)
+        );
+        assert_eq!(
+            wait_of(None, "anon_pipe_read", 'S', Role::Client, no_fd),
+            Some(Wait::Pipe)
+        );
         assert_eq!(wait_of(None, "", 'D', Role::Whole, no_fd), Some(Wait::Disk));
-        assert_eq!(wait_of(Some(Doing::Running), "", 'R', Role::Whole, no_fd), None);
-        assert_eq!(wait_of(Some(Doing::Faulting), "", 'D', Role::Whole, no_fd), Some(Wait::Memory));
+        assert_eq!(
+            wait_of(Some(Doing::Running), "", 'R', Role::Whole, no_fd),
+            None
+        );
+        assert_eq!(
+            wait_of(Some(Doing::Faulting), "", 'D', Role::Whole, no_fd),
+            Some(Wait::Memory)
+        );
     }
 }

@@ -12,20 +12,32 @@ pub(crate) struct ClientGroups(Option<(Hierarchies, Throttlings)>);
 
 impl ClientGroups {
     /// Of the process that loads the server; nothing where there is none.
-    pub(crate) fn begin(paths: &Paths, client: Option<i32>, of_server: &Hierarchies) -> Option<ClientGroups> {
+    pub(crate) fn begin(
+        paths: &Paths,
+        client: Option<i32>,
+        of_server: &Hierarchies,
+    ) -> Option<ClientGroups> {
         let groups = groups_of(paths, Some(client?));
         let before = groups.throttlings();
-        Some(ClientGroups((groups != *of_server).then_some((groups, before))))
+        Some(ClientGroups(
+            (groups != *of_server).then_some((groups, before)),
+        ))
     }
 
     /// `client.throttle.seconds`: for how long quotas that are not the server's stopped it since then, added up over
     /// CPUs as the kernel does.
     pub(crate) fn since(&self) -> Totals {
         let seconds = match &self.0 {
-            Some((groups, before)) => groups.throttlings().since(before).map(|(stopped, _)| stopped.throttled_seconds),
+            Some((groups, before)) => groups
+                .throttlings()
+                .since(before)
+                .map(|(stopped, _)| stopped.throttled_seconds),
             None => Some(0.0),
         };
-        seconds.map(|s| ("client.throttle.seconds".to_owned(), s)).into_iter().collect()
+        seconds
+            .map(|s| ("client.throttle.seconds".to_owned(), s))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -43,18 +55,37 @@ mod tests {
         };
         write("proc/7/cgroup", "0::/server\n");
         write("proc/8/cgroup", "0::/client\n");
-        write("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n");
+        write(
+            "proc/self/mountinfo",
+            "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n",
+        );
         write("cg/cgroup.controllers", "cpu\n");
-        write("cg/server/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n");
-        write("cg/client/cpu.stat", "nr_periods 10\nnr_throttled 5\nthrottled_usec 100000\n");
+        write(
+            "cg/server/cpu.stat",
+            "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
+        );
+        write(
+            "cg/client/cpu.stat",
+            "nr_periods 10\nnr_throttled 5\nthrottled_usec 100000\n",
+        );
         let paths = Paths::under(dir.path());
         let server = groups_of(&paths, Some(7));
         assert!(ClientGroups::begin(&paths, None, &server).is_none());
         let alike = ClientGroups::begin(&paths, Some(7), &server).unwrap();
-        assert_eq!(alike.since()["client.throttle.seconds"], 0.0, "what both share is the server's");
+        assert_eq!(
+            alike.since()["client.throttle.seconds"],
+            0.0,
+            "what both share is the server's"
+        );
         let client = ClientGroups::begin(&paths, Some(8), &server).unwrap();
-        write("cg/client/cpu.stat", "nr_periods 30\nnr_throttled 20\nthrottled_usec 400000\n");
+        write(
+            "cg/client/cpu.stat",
+            "nr_periods 30\nnr_throttled 20\nthrottled_usec 400000\n",
+        );
         let stopped = client.since();
-        assert!((stopped["client.throttle.seconds"] - 0.3).abs() < 1e-9 && stopped.len() == 1, "{stopped:?}");
+        assert!(
+            (stopped["client.throttle.seconds"] - 0.3).abs() < 1e-9 && stopped.len() == 1,
+            "{stopped:?}"
+        );
     }
 }

@@ -18,7 +18,10 @@ impl Delayed {
     /// Reads the processes' delays so far; or says why there is nothing to read.
     pub fn begin(paths: &Paths, processes: impl Iterator<Item = i32>) -> Result<Delayed, String> {
         if !taskstats::is_counting(paths) {
-            return Err("the kernel counts no delays; `sysctl kernel.task_delayacct=1` switches it on".to_owned());
+            return Err(
+                "the kernel counts no delays; `sysctl kernel.task_delayacct=1` switches it on"
+                    .to_owned(),
+            );
         }
         let mut stats = Taskstats::open().map_err(|e| e.to_string())?;
         let mut before = BTreeMap::new();
@@ -37,10 +40,14 @@ impl Delayed {
     pub fn finish(mut self, processes: impl Iterator<Item = (i32, &'static str)>) -> Totals {
         let mut totals = Totals::new();
         for (pid, side) in processes {
-            let Ok(now) = self.stats.delays(pid) else { continue };
+            let Ok(now) = self.stats.delays(pid) else {
+                continue;
+            };
             let before = self.before.get(&pid).copied().unwrap_or_default();
             for (name, seconds) in now.since(&before) {
-                *totals.entry(format!("{side}.delay.{name}.seconds")).or_default() += seconds;
+                *totals
+                    .entry(format!("{side}.delay.{name}.seconds"))
+                    .or_default() += seconds;
             }
         }
         totals

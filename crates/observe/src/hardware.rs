@@ -26,7 +26,10 @@ impl Counters {
     /// Why there is none, in a sentence.
     pub fn open() -> Result<Counters, String> {
         let sampler = HardwareSampler::open(&SAMPLED).map_err(|refusal| refusal.to_string())?;
-        Ok(Counters { sampler, kept: Vec::new() })
+        Ok(Counters {
+            sampler,
+            kept: Vec::new(),
+        })
     }
 
     /// A window opens. Where the kernel refuses, nothing is counted in it.
@@ -50,7 +53,10 @@ impl Counters {
     }
 
     pub fn finish(self) -> Recorded {
-        Recorded { events: self.sampler.events(), samples: self.kept }
+        Recorded {
+            events: self.sampler.events(),
+            samples: self.kept,
+        }
     }
 }
 
@@ -66,7 +72,10 @@ impl Recorded {
     /// How it was had, in words.
     pub fn source(&self) -> String {
         let names: Vec<&str> = self.events.iter().map(|e| name(*e)).collect();
-        format!("hardware counters, sampled while events were taken: {}", names.join(", "))
+        format!(
+            "hardware counters, sampled while events were taken: {}",
+            names.join(", ")
+        )
     }
 
     /// Counts by side, of threads that had a request, and of those that had one of the slowest: `hardware.EVENT.WHOSE`.
@@ -79,8 +88,11 @@ impl Recorded {
             }
         }
         for c in &self.samples {
-            let mut add =
-                |class: &str| *found.entry(format!("hardware.{}.{class}", name(c.event))).or_default() += c.count;
+            let mut add = |class: &str| {
+                *found
+                    .entry(format!("hardware.{}.{class}", name(c.event)))
+                    .or_default() += c.count
+            };
             match whose(c.pid) {
                 Side::Server => {
                     add("server");
@@ -91,7 +103,10 @@ impl Recorded {
                 Side::Other => add("other"),
             }
         }
-        found.into_iter().map(|(name, count)| (name, count as f64)).collect()
+        found
+            .into_iter()
+            .map(|(name, count)| (name, count as f64))
+            .collect()
     }
 }
 
@@ -125,9 +140,19 @@ mod tests {
             .lines()
             .map(|line| {
                 let words: Vec<&str> = line.split_whitespace().collect();
-                let event = SAMPLED.into_iter().map(|s| s.0).find(|e| name(*e) == words[0]).unwrap();
+                let event = SAMPLED
+                    .into_iter()
+                    .map(|s| s.0)
+                    .find(|e| name(*e) == words[0])
+                    .unwrap();
                 let number = |n: usize| words[n].parse::<u64>().unwrap();
-                Counted { event, pid: number(1) as i32, tid: number(2) as i32, time: number(3), count: number(4) }
+                Counted {
+                    event,
+                    pid: number(1) as i32,
+                    tid: number(2) as i32,
+                    time: number(3),
+                    count: number(4),
+                }
             })
             .collect();
         let events = vec![Event::Cycles, Event::Instructions, Event::CacheMisses];
@@ -136,7 +161,12 @@ mod tests {
 
     #[test]
     fn recorded_events_are_summed_by_side_and_class() {
-        let held = |from, to, latency| Held { tid: 11, from, to, latency };
+        let held = |from, to, latency| Held {
+            tid: 11,
+            from,
+            to,
+            latency,
+        };
         let held = [held(90, 120, 30), held(140, 170, 900)];
         let whose = |pid| match pid {
             10 => Side::Server,
@@ -146,15 +176,34 @@ mod tests {
         let totals = recorded().totals(whose, &Holds::of(&held, 0), &Holds::of(&held, 500));
         let told = |name: &str| totals.get(&format!("hardware.{name}")).copied();
         assert_eq!(
-            (told("cycles.server"), told("cycles.requests"), told("cycles.slow")),
+            (
+                told("cycles.server"),
+                told("cycles.requests"),
+                told("cycles.slow")
+            ),
             (Some(3000.0), Some(2000.0), Some(1000.0))
         );
-        assert_eq!((told("instructions.requests"), told("instructions.slow")), (Some(2000.0), Some(0.0)));
         assert_eq!(
-            (told("instructions.client"), told("cycles.other"), told("cache_misses.slow")),
+            (told("instructions.requests"), told("instructions.slow")),
+            (Some(2000.0), Some(0.0))
+        );
+        assert_eq!(
+            (
+                told("instructions.client"),
+                told("cycles.other"),
+                told("cache_misses.slow")
+            ),
             (Some(700.0), Some(900.0), Some(50.0))
         );
-        assert_eq!(told("dtlb_misses.server"), None, "a counter that the CPU lacks is not known");
-        assert!(recorded().source().ends_with("cycles, instructions, cache_misses"));
+        assert_eq!(
+            told("dtlb_misses.server"),
+            None,
+            "a counter that the CPU lacks is not known"
+        );
+        assert!(
+            recorded()
+                .source()
+                .ends_with("cycles, instructions, cache_misses")
+        );
     }
 }

@@ -126,12 +126,23 @@ impl Reading {
         }
         for (cpu, times) in &self.stat.cpus {
             if let Some((_, old)) = before.stat.cpus.iter().find(|(n, _)| n == cpu) {
-                t.insert(format!("cpu{cpu}.busy.seconds"), times.since(old).busy() as f64 / hz);
+                t.insert(
+                    format!("cpu{cpu}.busy.seconds"),
+                    times.since(old).busy() as f64 / hz,
+                );
             }
         }
-        let count = |now: Option<u64>, then: Option<u64>| now.unwrap_or(0).saturating_sub(then.unwrap_or(0)) as f64;
-        t.insert("machine.switches".into(), count(self.stat.switches, before.stat.switches));
-        t.insert("machine.forks".into(), count(self.stat.forks, before.stat.forks));
+        let count = |now: Option<u64>, then: Option<u64>| {
+            now.unwrap_or(0).saturating_sub(then.unwrap_or(0)) as f64
+        };
+        t.insert(
+            "machine.switches".into(),
+            count(self.stat.switches, before.stat.switches),
+        );
+        t.insert(
+            "machine.forks".into(),
+            count(self.stat.forks, before.stat.forks),
+        );
         t
     }
 
@@ -140,7 +151,10 @@ impl Reading {
         let all = self.stat.all.since(&before.stat.all);
         let cpus = self.stat.cpus.len() as f64;
         let total = all.total().max(1) as f64;
-        [all.busy() as f64 / total * cpus, all.steal as f64 / total * cpus]
+        [
+            all.busy() as f64 / total * cpus,
+            all.steal as f64 / total * cpus,
+        ]
     }
 
     /// Disks' totals, over all disks.
@@ -151,11 +165,18 @@ impl Reading {
             let old = before.disks.get(name).copied().unwrap_or_default();
             let since = |a: u64, b: u64| a.saturating_sub(b) as f64;
             let mut add = |name: String, more: f64| *t.entry(name).or_default() += more;
-            for (i, (what, count)) in
-                [("read", "reads"), ("write", "writes"), ("flush", "flushes")].into_iter().enumerate()
+            for (i, (what, count)) in [("read", "reads"), ("write", "writes"), ("flush", "flushes")]
+                .into_iter()
+                .enumerate()
             {
-                add(format!("disk.{count}"), since(now.operations[i], old.operations[i]));
-                add(format!("disk.{what}.seconds"), since(now.milliseconds[i], old.milliseconds[i]) / 1e3);
+                add(
+                    format!("disk.{count}"),
+                    since(now.operations[i], old.operations[i]),
+                );
+                add(
+                    format!("disk.{what}.seconds"),
+                    since(now.milliseconds[i], old.milliseconds[i]) / 1e3,
+                );
             }
             add("disk.read.bytes".into(), since(now.bytes[0], old.bytes[0]));
             add("disk.write.bytes".into(), since(now.bytes[1], old.bytes[1]));
@@ -176,7 +197,10 @@ impl Reading {
         let [received, sent] = self.network_bytes_since(before);
         t.insert("net.in.bytes".into(), received as f64);
         t.insert("net.out.bytes".into(), sent as f64);
-        t.insert("net.drops".into(), self.interfaces.1.saturating_sub(before.interfaces.1) as f64);
+        t.insert(
+            "net.drops".into(),
+            self.interfaces.1.saturating_sub(before.interfaces.1) as f64,
+        );
         t
     }
 
@@ -187,16 +211,24 @@ impl Reading {
     pub fn pressure_since(&self, before: &Reading) -> Totals {
         let mut t = Totals::new();
         for (name, now) in &self.pressure {
-            let Some(old) = before.pressure.get(name) else { continue };
+            let Some(old) = before.pressure.get(name) else {
+                continue;
+            };
             let seconds = |a: u64, b: u64| a.saturating_sub(b) as f64 / 1e6;
-            t.insert(format!("psi.{name}.some.seconds"), seconds(now.some_us, old.some_us));
+            t.insert(
+                format!("psi.{name}.some.seconds"),
+                seconds(now.some_us, old.some_us),
+            );
             if let (Some(now), Some(old)) = (now.full_us, old.full_us) {
                 t.insert(format!("psi.{name}.full.seconds"), seconds(now, old));
             }
         }
         if let Some((stopped, above)) = self.throttlings.since(&before.throttlings) {
             t.insert("throttle.periods".into(), stopped.periods as f64);
-            t.insert("throttle.throttled_periods".into(), stopped.throttled_periods as f64);
+            t.insert(
+                "throttle.throttled_periods".into(),
+                stopped.throttled_periods as f64,
+            );
             t.insert("throttle.seconds".into(), stopped.throttled_seconds);
             t.insert("throttle.levels_above".into(), above as f64);
         }
@@ -211,14 +243,28 @@ impl Reading {
             return t;
         }
         let old = |pid: &i32| before.processes.by_pid.get(pid);
-        let others = || self.processes.by_pid.iter().filter(|(pid, _)| !ours.contains(pid));
-        let cpu = others()
-            .map(|(pid, now)| (now.name.as_str(), Some((now.cpu_s - old(pid).map_or(0.0, |o| o.cpu_s)).max(0.0))));
+        let others = || {
+            self.processes
+                .by_pid
+                .iter()
+                .filter(|(pid, _)| !ours.contains(pid))
+        };
+        let cpu = others().map(|(pid, now)| {
+            (
+                now.name.as_str(),
+                Some((now.cpu_s - old(pid).map_or(0.0, |o| o.cpu_s)).max(0.0)),
+            )
+        });
         add_by_name(&mut t, ("other.cpu", "seconds"), cpu);
         // What a process did before the first look counts as old; of one that could not be read then, nothing is known.
         let io = others().map(|(pid, now)| {
             let then = old(pid).map_or(Some(0), |o| o.io_bytes);
-            (now.name.as_str(), now.io_bytes.zip(then).map(|(now, then)| now.saturating_sub(then) as f64))
+            (
+                now.name.as_str(),
+                now.io_bytes
+                    .zip(then)
+                    .map(|(now, then)| now.saturating_sub(then) as f64),
+            )
         });
         add_by_name(&mut t, ("other.disk", "bytes"), io);
         t
@@ -226,12 +272,20 @@ impl Reading {
 
     /// How other processes were seen, and why totals of them are missing where some are.
     pub fn others_source(&self, ours: &BTreeSet<i32>) -> String {
-        let unread =
-            self.processes.by_pid.iter().filter(|(pid, usage)| !ours.contains(pid) && usage.io_bytes.is_none()).count();
+        let unread = self
+            .processes
+            .by_pid
+            .iter()
+            .filter(|(pid, usage)| !ours.contains(pid) && usage.io_bytes.is_none())
+            .count();
         match unread {
-            _ if !self.processes.all => "/proc counters (other users' processes are hidden, hidepid)".to_owned(),
+            _ if !self.processes.all => {
+                "/proc counters (other users' processes are hidden, hidepid)".to_owned()
+            }
             0 => "/proc counters".to_owned(),
-            n => format!("/proc counters (the I/O of other users' processes is readable by root only, here of {n})"),
+            n => format!(
+                "/proc counters (the I/O of other users' processes is readable by root only, here of {n})"
+            ),
         }
     }
 }
@@ -254,20 +308,39 @@ pub(crate) fn add_by_name<'a>(
         *by_name.entry(name).or_default() += value;
     }
     t.insert(format!("{prefix}.{suffix}"), by_name.values().sum());
-    let mut names: Vec<_> = by_name.into_iter().filter(|(name, value)| *value > 0.0 && name.len() <= LONGEST).collect();
+    let mut names: Vec<_> = by_name
+        .into_iter()
+        .filter(|(name, value)| *value > 0.0 && name.len() <= LONGEST)
+        .collect();
     names.sort_by(|a, b| b.1.total_cmp(&a.1));
-    t.extend(names.iter().take(LARGEST).map(|(name, value)| (format!("{prefix}.{name}.{suffix}"), *value)));
+    t.extend(
+        names
+            .iter()
+            .take(LARGEST)
+            .map(|(name, value)| (format!("{prefix}.{name}.{suffix}"), *value)),
+    );
 }
 
 /// The control groups of the process that is watched, else our own. They are looked up while it lives: of one that has
 /// ended, version 1 tells the root, which nothing limits.
 pub fn groups_of(paths: &Paths, subject: Option<i32>) -> Hierarchies {
-    Hierarchies::of_process(paths, &subject.map_or_else(|| "self".to_owned(), |pid| pid.to_string()))
+    Hierarchies::of_process(
+        paths,
+        &subject.map_or_else(|| "self".to_owned(), |pid| pid.to_string()),
+    )
 }
 
-fn named_since(names: &[(&str, &str)], now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> Totals {
-    let since = |key: &str| Some(now.get(key)?.saturating_sub(*before.get(key).unwrap_or(&0)) as f64);
-    names.iter().filter_map(|(key, name)| Some(((*name).to_owned(), since(key)?))).collect()
+fn named_since(
+    names: &[(&str, &str)],
+    now: &BTreeMap<String, u64>,
+    before: &BTreeMap<String, u64>,
+) -> Totals {
+    let since =
+        |key: &str| Some(now.get(key)?.saturating_sub(*before.get(key).unwrap_or(&0)) as f64);
+    names
+        .iter()
+        .filter_map(|(key, name)| Some(((*name).to_owned(), since(key)?)))
+        .collect()
 }
 
 fn processes(paths: &Paths) -> Processes {
@@ -280,41 +353,79 @@ fn processes(paths: &Paths) -> Processes {
         if io_bytes.is_none() && !dir.exists() {
             return None;
         }
-        Some((pid, Usage { name: stat.name, cpu_s: (stat.user + stat.system) as f64 / hz, io_bytes }))
+        Some((
+            pid,
+            Usage {
+                name: stat.name,
+                cpu_s: (stat.user + stat.system) as f64 / hz,
+                io_bytes,
+            },
+        ))
     };
-    let by_pid: BTreeMap<i32, Usage> = sample::numbers(&paths.path("proc")).into_iter().filter_map(usage).collect();
+    let by_pid: BTreeMap<i32, Usage> = sample::numbers(&paths.path("proc"))
+        .into_iter()
+        .filter_map(usage)
+        .collect();
     // Every name space of processes has a first one; where it cannot be seen, others are hidden, too.
-    Processes { all: by_pid.contains_key(&1), by_pid }
+    Processes {
+        all: by_pid.contains_key(&1),
+        by_pid,
+    }
 }
 
 /// What the subject may use: limits of its control groups, and settings of the machine that explain.
 pub fn limits(paths: &Paths, groups: &Hierarchies) -> Totals {
     let limits = groups.limits();
     let mut t = Totals::new();
-    let mut put = |name: &str, value: Option<f64>| t.extend(value.map(|value| (name.to_owned(), value)));
+    let mut put =
+        |name: &str, value: Option<f64>| t.extend(value.map(|value| (name.to_owned(), value)));
     put("cgroup.cpu_quota.cpus", limits.cpu_quota);
     put("cgroup.cpu_weight", limits.cpu_weight.map(|w| w as f64));
     // A weight says nothing without the version that it is of: the usual one is 1024 of version 1 and 100 of version 2.
     let version = groups.version().map(|version| f64::from(version.number()));
-    put("cgroup.cpu_weight.version", version.filter(|_| limits.cpu_weight.is_some()));
+    put(
+        "cgroup.cpu_weight.version",
+        version.filter(|_| limits.cpu_weight.is_some()),
+    );
     put("cgroup.memory.limit.bytes", limits.memory.map(|m| m as f64));
-    put("cgroup.cpus", limits.cpuset.and_then(|s| parse_list(&s)).map(|l| l.len() as f64));
+    put(
+        "cgroup.cpus",
+        limits
+            .cpuset
+            .and_then(|s| parse_list(&s))
+            .map(|l| l.len() as f64),
+    );
     let first = |name: &str| {
-        groups.files(Controller::Memory, name).into_iter().next().and_then(|(_, text)| text.trim().parse().ok())
+        groups
+            .files(Controller::Memory, name)
+            .into_iter()
+            .next()
+            .and_then(|(_, text)| text.trim().parse().ok())
     };
-    put("cgroup.memory.used.bytes", first("memory.usage_in_bytes").or_else(|| first("memory.current")));
+    put(
+        "cgroup.memory.used.bytes",
+        first("memory.usage_in_bytes").or_else(|| first("memory.current")),
+    );
     put("cgroup.memory.limit_hits", first("memory.failcnt"));
-    let first_version =
-        ["read_bps", "write_bps", "read_iops", "write_iops"].map(|what| format!("blkio.throttle.{what}_device"));
+    let first_version = ["read_bps", "write_bps", "read_iops", "write_iops"]
+        .map(|what| format!("blkio.throttle.{what}_device"));
     let throttles = first_version.iter().map(String::as_str).chain(["io.max"]);
-    let limited =
-        throttles.flat_map(|f| groups.files(Controller::Io, f)).filter(|(_, text)| !text.trim().is_empty()).count();
+    let limited = throttles
+        .flat_map(|f| groups.files(Controller::Io, f))
+        .filter(|(_, text)| !text.trim().is_empty())
+        .count();
     put("cgroup.disk_limits", Some(limited as f64));
     let thp = paths.value("sys/kernel/mm/transparent_hugepage/enabled");
-    put("thp.always", thp.map(|t| f64::from(u8::from(t.contains("[always]")))));
+    put(
+        "thp.always",
+        thp.map(|t| f64::from(u8::from(t.contains("[always]")))),
+    );
     put(
         "machine.cpus",
-        paths.value("sys/devices/system/cpu/online").and_then(|l| parse_list(&l)).map(|l| l.len() as f64),
+        paths
+            .value("sys/devices/system/cpu/online")
+            .and_then(|l| parse_list(&l))
+            .map(|l| l.len() as f64),
     );
     t
 }
@@ -329,11 +440,17 @@ mod tests {
         for (pid, name, ticks, io) in processes {
             let of = dir.path().join(format!("proc/{pid}"));
             std::fs::create_dir_all(&of).unwrap();
-            let stat =
-                format!("{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0 {}", "0 ".repeat(28));
+            let stat = format!(
+                "{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0 {}",
+                "0 ".repeat(28)
+            );
             std::fs::write(of.join("stat"), stat).unwrap();
             if let Some(bytes) = io {
-                std::fs::write(of.join("io"), format!("rchar: 1\nread_bytes: {bytes}\nwrite_bytes: 0\n")).unwrap();
+                std::fs::write(
+                    of.join("io"),
+                    format!("rchar: 1\nread_bytes: {bytes}\nwrite_bytes: 0\n"),
+                )
+                .unwrap();
             }
         }
         let reading = Reading::take(&Paths::under(dir.path()), &Hierarchies::default());
@@ -344,7 +461,12 @@ mod tests {
     fn what_cannot_be_read_of_other_processes_is_missing_and_not_zero() {
         let hz = ticks_per_second();
         let take = |init_io, dd_ticks, dd_io| {
-            machine_of(&[(1, "init", 0, init_io), (5, "dd", dd_ticks, dd_io), (9, "ours", 0, None)]).1
+            machine_of(&[
+                (1, "init", 0, init_io),
+                (5, "dd", dd_ticks, dd_io),
+                (9, "ours", 0, None),
+            ])
+            .1
         };
         let ours = BTreeSet::from([9]);
         let before = take(Some(0), 0, Some(100));
@@ -355,13 +477,30 @@ mod tests {
             ("other.disk.bytes", 4096.0),
             ("other.disk.dd.bytes", 4096.0),
         ];
-        assert_eq!(all, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        assert_eq!(
+            all,
+            expected
+                .map(|(name, value)| (name.to_owned(), value))
+                .into()
+        );
 
         let after = take(None, 3 * hz, Some(4196));
         let names: Vec<String> = after.others_since(&before, &ours).into_keys().collect();
-        assert_eq!(names, ["other.cpu.dd.seconds", "other.cpu.seconds"], "one that may not be read leaves no total");
-        assert!(after.others_source(&ours).ends_with("readable by root only, here of 1)"));
-        assert_eq!(take(Some(0), 0, Some(0)).others_source(&ours), "/proc counters", "our own do not count");
+        assert_eq!(
+            names,
+            ["other.cpu.dd.seconds", "other.cpu.seconds"],
+            "one that may not be read leaves no total"
+        );
+        assert!(
+            after
+                .others_source(&ours)
+                .ends_with("readable by root only, here of 1)")
+        );
+        assert_eq!(
+            take(Some(0), 0, Some(0)).others_source(&ours),
+            "/proc counters",
+            "our own do not count"
+        );
 
         let hidden = machine_of(&[(5, "dd", 0, Some(0))]).1;
         assert_eq!(hidden.others_since(&before, &ours), Totals::new());
@@ -377,21 +516,40 @@ mod tests {
             std::fs::write(path, text).unwrap();
         };
         write("proc/7/cgroup", "0::/pod/server\n");
-        write("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n");
+        write(
+            "proc/self/mountinfo",
+            "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n",
+        );
         write("cg/cgroup.controllers", "cpu\n");
-        write("cg/pod/server/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n");
-        write("cg/pod/cpu.stat", "nr_periods 50\nnr_throttled 10\nthrottled_usec 1000000\n");
+        write(
+            "cg/pod/server/cpu.stat",
+            "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
+        );
+        write(
+            "cg/pod/cpu.stat",
+            "nr_periods 50\nnr_throttled 10\nthrottled_usec 1000000\n",
+        );
         let paths = Paths::under(dir.path());
         let groups = groups_of(&paths, Some(7));
         let before = Reading::take(&paths, &groups);
-        write("cg/pod/cpu.stat", "nr_periods 150\nnr_throttled 90\nthrottled_usec 5500000\n");
+        write(
+            "cg/pod/cpu.stat",
+            "nr_periods 150\nnr_throttled 90\nthrottled_usec 5500000\n",
+        );
         // The process has ended, and the kernel of version 1 says of it that it is in the root.
         write("proc/7/cgroup", "0::/\n");
         let after = Reading::take(&paths, &groups);
-        let expected = [("levels_above", 1.0), ("periods", 100.0), ("seconds", 4.5), ("throttled_periods", 80.0)];
+        let expected = [
+            ("levels_above", 1.0),
+            ("periods", 100.0),
+            ("seconds", 4.5),
+            ("throttled_periods", 80.0),
+        ];
         assert_eq!(
             after.pressure_since(&before),
-            expected.map(|(name, value)| (format!("throttle.{name}"), value)).into()
+            expected
+                .map(|(name, value)| (format!("throttle.{name}"), value))
+                .into()
         );
         assert_eq!(
             after.pressure_since(&Reading::take(&paths, &groups_of(&paths, Some(8)))),
@@ -404,7 +562,10 @@ mod tests {
     fn two_readings_of_this_machine_differ_by_nothing_negative() {
         let paths = Paths::system();
         let groups = groups_of(&paths, None);
-        let (before, after) = (Reading::take(&paths, &groups), Reading::take(&paths, &groups));
+        let (before, after) = (
+            Reading::take(&paths, &groups),
+            Reading::take(&paths, &groups),
+        );
         let ours = BTreeSet::new();
         for t in [
             after.cpu_since(&before),
@@ -416,7 +577,11 @@ mod tests {
             assert!(t.values().all(|v| *v >= 0.0 && v.is_finite()), "{t:?}");
         }
         assert!(after.pressure_since(&before).values().all(|v| *v >= 0.0));
-        assert!(after.others_since(&before, &ours).contains_key("other.cpu.seconds"));
+        assert!(
+            after
+                .others_since(&before, &ours)
+                .contains_key("other.cpu.seconds")
+        );
         assert!(limits(&paths, &groups)["machine.cpus"] >= 1.0);
     }
 }

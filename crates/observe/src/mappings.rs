@@ -20,8 +20,13 @@ const POPULATE: u64 = 0x8000;
 const LOCKED: u64 = 0x2000;
 const NO_ACCESS: u64 = 0;
 /// Touches within these many nanoseconds are counted, each with the shorter ones.
-const WITHIN: [(&str, u64); 5] =
-    [("1us", 1_000), ("10us", 10_000), ("100us", 100_000), ("1ms", 1_000_000), ("10ms", 10_000_000)];
+const WITHIN: [(&str, u64); 5] = [
+    ("1us", 1_000),
+    ("10us", 10_000),
+    ("100us", 100_000),
+    ("1ms", 1_000_000),
+    ("10ms", 10_000_000),
+];
 /// A mapping that a window's end leaves untouched tells something only if it was there for so long before.
 const OLD_ENOUGH: u64 = 1_000_000;
 /// Delays that are kept for their median; after that the sums go on alone.
@@ -66,16 +71,26 @@ impl Mappings {
         for (pid, mappings) in std::mem::take(&mut self.untouched) {
             let counts = self.counts.entry(pid).or_default();
             for (_, made) in mappings.values() {
-                if end.saturating_sub(*made) >= OLD_ENOUGH { counts.never += 1 } else { counts.cut += 1 }
+                if end.saturating_sub(*made) >= OLD_ENOUGH {
+                    counts.never += 1
+                } else {
+                    counts.cut += 1
+                }
             }
         }
     }
 
     fn event(&mut self, e: &Event) {
         match e.what {
-            What::Enter { call, args } if wanted(call) => _ = self.calls.insert(e.tid, (call, args)),
+            What::Enter { call, args } if wanted(call) => {
+                _ = self.calls.insert(e.tid, (call, args))
+            }
             What::Exit { call, result } => {
-                if let Some((_, args)) = self.calls.remove(&e.tid).filter(|(entered, _)| *entered == call) {
+                if let Some((_, args)) = self
+                    .calls
+                    .remove(&e.tid)
+                    .filter(|(entered, _)| *entered == call)
+                {
                     self.called(e, call.into(), args, result);
                 }
             }
@@ -120,7 +135,10 @@ impl Mappings {
 
     fn made(&mut self, e: &Event, at: u64, length: u64) {
         self.counts.entry(e.pid).or_default().mapped += 1;
-        self.untouched.entry(e.pid).or_default().insert(at, (length, e.time));
+        self.untouched
+            .entry(e.pid)
+            .or_default()
+            .insert(at, (length, e.time));
     }
 
     fn moved(&mut self, e: &Event, to: u64) {
@@ -139,15 +157,24 @@ impl Mappings {
 
     /// Forgets untouched mappings that begin within this range; how many they were.
     fn forget(&mut self, pid: i32, at: u64, length: u64) -> u64 {
-        let Some(of) = self.untouched.get_mut(&pid) else { return 0 };
-        let within: Vec<u64> = of.range(at..at.saturating_add(length.max(1))).map(|(&start, _)| start).collect();
+        let Some(of) = self.untouched.get_mut(&pid) else {
+            return 0;
+        };
+        let within: Vec<u64> = of
+            .range(at..at.saturating_add(length.max(1)))
+            .map(|(&start, _)| start)
+            .collect();
         within.iter().for_each(|start| _ = of.remove(start));
         within.len() as u64
     }
 
     fn touched(&mut self, e: &Event, address: u64) {
-        let Some(of) = self.untouched.get_mut(&e.pid) else { return };
-        let Some((&start, &(length, made))) = of.range(..=address).next_back() else { return };
+        let Some(of) = self.untouched.get_mut(&e.pid) else {
+            return;
+        };
+        let Some((&start, &(length, made))) = of.range(..=address).next_back() else {
+            return;
+        };
         if address - start >= length {
             return;
         }
@@ -175,7 +202,12 @@ impl Mappings {
         if self.faults == 0 {
             return t;
         }
-        let of: Vec<&Counts> = self.counts.iter().filter(|(pid, _)| ours(**pid)).map(|(_, counts)| counts).collect();
+        let of: Vec<&Counts> = self
+            .counts
+            .iter()
+            .filter(|(pid, _)| ours(**pid))
+            .map(|(_, counts)| counts)
+            .collect();
         let sum = |what: fn(&Counts) -> u64| of.iter().map(|c| what(c)).sum::<u64>() as f64;
         t.insert("mappings.anonymous".into(), sum(|c| c.mapped));
         t.insert("mappings.touched.first_page".into(), sum(|c| c.first));
@@ -187,7 +219,10 @@ impl Mappings {
         t.insert("mappings.populated".into(), sum(|c| c.populated));
         t.insert("mappings.files".into(), sum(|c| c.files));
         for (i, (name, _)) in WITHIN.iter().enumerate() {
-            t.insert(format!("mappings.touched.within.{name}"), of.iter().map(|c| c.within[i]).sum::<u64>() as f64);
+            t.insert(
+                format!("mappings.touched.within.{name}"),
+                of.iter().map(|c| c.within[i]).sum::<u64>() as f64,
+            );
         }
         let mut delays: Vec<u64> = of.iter().flat_map(|c| &c.delays).copied().collect();
         delays.sort_unstable();
@@ -201,7 +236,10 @@ impl Mappings {
 }
 
 fn wanted(call: i32) -> bool {
-    matches!(i64::from(call), libc::SYS_mmap | libc::SYS_munmap | libc::SYS_brk | libc::SYS_execve)
+    matches!(
+        i64::from(call),
+        libc::SYS_mmap | libc::SYS_munmap | libc::SYS_brk | libc::SYS_execve
+    )
 }
 
 #[cfg(test)]
@@ -218,12 +256,26 @@ mod tests {
     impl Made {
         fn then(&mut self, what: What) -> &mut Made {
             let time = self.0.len() as u64 * 1000;
-            self.0.push(Event { time, cpu: 0, interrupt: false, pid: 7, tid: 8, what });
+            self.0.push(Event {
+                time,
+                cpu: 0,
+                interrupt: false,
+                pid: 7,
+                tid: 8,
+                what,
+            });
             self
         }
 
         fn call(&mut self, call: i64, args: [u64; 2], result: i64) -> &mut Made {
-            self.then(What::Enter { call: call as i32, args }).then(What::Exit { call: call as i32, result })
+            self.then(What::Enter {
+                call: call as i32,
+                args,
+            })
+            .then(What::Exit {
+                call: call as i32,
+                result,
+            })
         }
 
         fn totals(&self, end: u64) -> Totals {
@@ -236,17 +288,38 @@ mod tests {
     #[test]
     fn the_first_fault_within_a_mapping_ends_its_wait() {
         let mut made = Made::default();
-        made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, 4 * PAGE], 0x10_0000);
-        made.then(What::Fault { address: 0x10_0010 }).then(What::Fault { address: 0x10_0000 + 2 * PAGE });
-        made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, 4 * PAGE], 0x20_0000);
-        made.then(What::Fault { address: 0x20_0000 + 3 * PAGE });
+        made.call(
+            libc::SYS_mmap,
+            [READ_WRITE | ANONYMOUS, 4 * PAGE],
+            0x10_0000,
+        );
+        made.then(What::Fault { address: 0x10_0010 })
+            .then(What::Fault {
+                address: 0x10_0000 + 2 * PAGE,
+            });
+        made.call(
+            libc::SYS_mmap,
+            [READ_WRITE | ANONYMOUS, 4 * PAGE],
+            0x20_0000,
+        );
+        made.then(What::Fault {
+            address: 0x20_0000 + 3 * PAGE,
+        });
         let t = made.totals(1 << 30);
         assert_eq!(
-            (t["mappings.anonymous"], t["mappings.touched.first_page"], t["mappings.touched.other_page"]),
+            (
+                t["mappings.anonymous"],
+                t["mappings.touched.first_page"],
+                t["mappings.touched.other_page"]
+            ),
             (2.0, 1.0, 1.0)
         );
         assert_eq!(
-            (t["mappings.touched.within.1us"], t["mappings.touched.within.10ms"], t["mappings.never_touched"]),
+            (
+                t["mappings.touched.within.1us"],
+                t["mappings.touched.within.10ms"],
+                t["mappings.never_touched"]
+            ),
             (1.0, 1.0, 0.0)
         );
         assert!((t["mappings.touched.after.median.seconds"] - 1e-6).abs() < 1e-12);
@@ -256,13 +329,24 @@ mod tests {
     fn what_cannot_be_touched_or_is_there_already_is_not_waited_for() {
         let mut made = Made::default();
         made.call(libc::SYS_mmap, [ANONYMOUS, PAGE], 0x10_0000);
-        made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS | POPULATE, PAGE], 0x20_0000);
+        made.call(
+            libc::SYS_mmap,
+            [READ_WRITE | ANONYMOUS | POPULATE, PAGE],
+            0x20_0000,
+        );
         made.call(libc::SYS_mmap, [READ_WRITE, PAGE], 0x30_0000);
         made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, PAGE], -12);
         made.then(What::Fault { address: 0x30_0000 });
         let t = made.totals(1 << 30);
         assert_eq!(
-            ["anonymous", "reserved", "populated", "files", "touched.first_page"].map(|n| t[&format!("mappings.{n}")]),
+            [
+                "anonymous",
+                "reserved",
+                "populated",
+                "files",
+                "touched.first_page"
+            ]
+            .map(|n| t[&format!("mappings.{n}")]),
             [0.0, 1.0, 1.0, 1.0, 0.0]
         );
         assert_eq!(t.get("mappings.touched.after.median.seconds"), None);
@@ -271,15 +355,17 @@ mod tests {
     #[test]
     fn untouched_is_what_was_freed_so_or_was_old_when_the_window_ended() {
         let mut made = Made::default();
-        made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, PAGE], 0x10_0000).call(
-            libc::SYS_munmap,
-            [0x10_0000, PAGE],
-            0,
-        );
-        made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, PAGE], 0x20_0000).then(What::Fault { address: 1 });
+        made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, PAGE], 0x10_0000)
+            .call(libc::SYS_munmap, [0x10_0000, PAGE], 0);
+        made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, PAGE], 0x20_0000)
+            .then(What::Fault { address: 1 });
         let of = |end| {
             let t = made.totals(end);
-            (t["mappings.freed_untouched"], t["mappings.never_touched"], t["mappings.cut"])
+            (
+                t["mappings.freed_untouched"],
+                t["mappings.never_touched"],
+                t["mappings.cut"],
+            )
         };
         assert_eq!(of(2_000_000), (1.0, 1.0, 0.0));
         assert_eq!(of(10_000), (1.0, 0.0, 1.0));
@@ -288,12 +374,19 @@ mod tests {
     #[test]
     fn the_heap_grows_from_where_the_break_was() {
         let mut made = Made::default();
-        made.call(libc::SYS_brk, [0, 0], 0x50_0000).then(What::Fault { address: 0x50_0000 });
-        made.call(libc::SYS_brk, [0x52_1000, 0], 0x52_1000).then(What::Fault { address: 0x50_0000 });
-        made.call(libc::SYS_brk, [0x53_0000, 0], 0x53_0000).call(libc::SYS_brk, [0x52_1000, 0], 0x52_1000);
+        made.call(libc::SYS_brk, [0, 0], 0x50_0000)
+            .then(What::Fault { address: 0x50_0000 });
+        made.call(libc::SYS_brk, [0x52_1000, 0], 0x52_1000)
+            .then(What::Fault { address: 0x50_0000 });
+        made.call(libc::SYS_brk, [0x53_0000, 0], 0x53_0000).call(
+            libc::SYS_brk,
+            [0x52_1000, 0],
+            0x52_1000,
+        );
         let t = made.totals(1 << 30);
         assert_eq!(
-            ["anonymous", "touched.first_page", "freed_untouched"].map(|n| t[&format!("mappings.{n}")]),
+            ["anonymous", "touched.first_page", "freed_untouched"]
+                .map(|n| t[&format!("mappings.{n}")]),
             [2.0, 1.0, 1.0]
         );
     }

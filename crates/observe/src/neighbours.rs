@@ -21,7 +21,10 @@ pub struct Neighbours {
 impl Neighbours {
     /// Those of a service of these processes; their groups are looked up while they live.
     pub fn begin(paths: &Paths, pids: impl IntoIterator<Item = i32>) -> Neighbours {
-        Neighbours { before: usage::all(paths), of_service: pids.into_iter().flat_map(members::groups_of).collect() }
+        Neighbours {
+            before: usage::all(paths),
+            of_service: pids.into_iter().flat_map(members::groups_of).collect(),
+        }
     }
 
     /// How they were seen, or why not, and what they used meanwhile.
@@ -42,11 +45,15 @@ impl Neighbours {
     /// process.
     fn since(&self, now: &Groups) -> Totals {
         let mut t = Totals::new();
-        let others = || now.iter().filter(|(path, _)| path.as_str() != "/" && !self.of_service.contains(*path));
+        let others = || {
+            now.iter()
+                .filter(|(path, _)| path.as_str() != "/" && !self.of_service.contains(*path))
+        };
         let mut add = |names: (&str, &str), of: fn(&Usage) -> Option<f64>| {
             let then = |path| self.before.get(path).and_then(of).unwrap_or(0.0);
-            let grown =
-                others().filter_map(|(path, now)| Some((path.as_str(), Some((of(now)? - then(path)).max(0.0)))));
+            let grown = others().filter_map(|(path, now)| {
+                Some((path.as_str(), Some((of(now)? - then(path)).max(0.0))))
+            });
             let all: Vec<_> = grown.collect();
             // Where no other group is told apart, theirs is in the root's: that is not nothing.
             if !all.is_empty() {
@@ -65,15 +72,33 @@ mod tests {
     use super::*;
 
     fn groups(of: &[(&str, f64, f64)]) -> Groups {
-        let usage = |cpu, disk| Usage { cpu_s: Some(cpu), disk_bytes: Some(disk), memory_bytes: None };
-        of.iter().map(|(path, cpu, disk)| ((*path).to_owned(), usage(*cpu, *disk))).collect()
+        let usage = |cpu, disk| Usage {
+            cpu_s: Some(cpu),
+            disk_bytes: Some(disk),
+            memory_bytes: None,
+        };
+        of.iter()
+            .map(|(path, cpu, disk)| ((*path).to_owned(), usage(*cpu, *disk)))
+            .collect()
     }
 
     #[test]
     fn what_others_used_is_told_and_the_services_own_is_not() {
-        let before = groups(&[("/", 9.0, 9.0), ("/shop", 1.0, 0.0), ("/backup", 1.0, 100.0)]);
-        let after = groups(&[("/", 99.0, 99.0), ("/shop", 5.0, 0.0), ("/backup", 3.5, 4196.0), ("/new", 0.5, 0.0)]);
-        let neighbours = Neighbours { before, of_service: HashSet::from(["/shop".to_owned()]) };
+        let before = groups(&[
+            ("/", 9.0, 9.0),
+            ("/shop", 1.0, 0.0),
+            ("/backup", 1.0, 100.0),
+        ]);
+        let after = groups(&[
+            ("/", 99.0, 99.0),
+            ("/shop", 5.0, 0.0),
+            ("/backup", 3.5, 4196.0),
+            ("/new", 0.5, 0.0),
+        ]);
+        let neighbours = Neighbours {
+            before,
+            of_service: HashSet::from(["/shop".to_owned()]),
+        };
         let told = neighbours.since(&after);
         let expected = [
             ("group.cpu./backup.seconds", 2.5),
@@ -82,9 +107,18 @@ mod tests {
             ("group.disk./backup.bytes", 4096.0),
             ("group.disk.bytes", 4096.0),
         ];
-        assert_eq!(told, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        assert_eq!(
+            told,
+            expected
+                .map(|(name, value)| (name.to_owned(), value))
+                .into()
+        );
         let alone = groups(&[("/", 99.0, 99.0), ("/shop", 5.0, 0.0)]);
-        assert_eq!(neighbours.since(&alone), Totals::new(), "what is in no group is not nothing");
+        assert_eq!(
+            neighbours.since(&alone),
+            Totals::new(),
+            "what is in no group is not nothing"
+        );
     }
 
     #[test]

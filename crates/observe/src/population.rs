@@ -30,7 +30,12 @@ pub struct Counters {
 
 impl Counters {
     /// Of two threads, or of one at two times, count by count.
-    pub fn with(&self, other: &Counters, seconds: fn(f64, f64) -> f64, counts: fn(u64, u64) -> u64) -> Counters {
+    pub fn with(
+        &self,
+        other: &Counters,
+        seconds: fn(f64, f64) -> f64,
+        counts: fn(u64, u64) -> u64,
+    ) -> Counters {
         Counters {
             on_cpu_s: seconds(self.on_cpu_s, other.on_cpu_s),
             waiting_s: seconds(self.waiting_s, other.waiting_s),
@@ -60,7 +65,11 @@ pub struct Thread {
 impl Thread {
     /// What it did between the first and the last look.
     pub fn counters(&self) -> Counters {
-        self.last.with(&self.first, |last, first| (last - first).max(0.0), u64::saturating_sub)
+        self.last.with(
+            &self.first,
+            |last, first| (last - first).max(0.0),
+            u64::saturating_sub,
+        )
     }
 }
 
@@ -105,9 +114,17 @@ pub struct Population {
 impl Population {
     /// Finds the subjects' processes, their descendants and all their threads, and reads their counters.
     pub fn find(subjects: &Subjects) -> Population {
-        let clients: BTreeSet<i32> =
-            subjects.clients.iter().copied().filter(|p| !subjects.servers.contains(p)).collect();
-        let server = if clients.is_empty() { Role::Whole } else { Role::Server };
+        let clients: BTreeSet<i32> = subjects
+            .clients
+            .iter()
+            .copied()
+            .filter(|p| !subjects.servers.contains(p))
+            .collect();
+        let server = if clients.is_empty() {
+            Role::Whole
+        } else {
+            Role::Server
+        };
         let roots = subjects
             .servers
             .iter()
@@ -119,7 +136,10 @@ impl Population {
 
     /// Finds a service's processes: these, their descendants, and all of these control groups (directories).
     pub fn of_service(pids: &[i32], groups: &[PathBuf]) -> Population {
-        Population::of(pids.iter().map(|&pid| (pid, Role::Server)).collect(), groups.to_vec())
+        Population::of(
+            pids.iter().map(|&pid| (pid, Role::Server)).collect(),
+            groups.to_vec(),
+        )
     }
 
     fn of(roots: Vec<(i32, Role)>, groups: Vec<PathBuf>) -> Population {
@@ -161,7 +181,10 @@ impl Population {
             if process.seen >= known.seen {
                 let begin = (known.io[0], known.children[0], known.cpu[0]);
                 let resident = known.resident.max(process.resident);
-                *known = Process { resident, ..process };
+                *known = Process {
+                    resident,
+                    ..process
+                };
                 (known.io[0], known.children[0], known.cpu[0]) = begin;
             }
         }
@@ -175,17 +198,25 @@ impl Population {
 
     /// The role of a process that was asked for by its id.
     pub fn role_of_root(&self, pid: i32) -> Option<Role> {
-        self.roots.iter().find(|(root, _)| *root == pid).map(|(_, role)| *role)
+        self.roots
+            .iter()
+            .find(|(root, _)| *root == pid)
+            .map(|(_, role)| *role)
     }
 
     /// CPU seconds, user and system, of a process and of its children that ended unseen.
     pub fn process_cpu(&self, pid: i32) -> [f64; 2] {
-        let Some(p) = self.processes.get(&pid) else { return [0.0; 2] };
+        let Some(p) = self.processes.get(&pid) else {
+            return [0.0; 2];
+        };
         let ended = |q: &&Process| q.parent == pid && q.seen < p.seen;
         [0, 1].map(|i| {
-            let add = |sum: f64, q: &Process| sum + q.cpu[1][i] - q.cpu[0][i] + q.children[1][i] - q.children[0][i];
+            let add = |sum: f64, q: &Process| {
+                sum + q.cpu[1][i] - q.cpu[0][i] + q.children[1][i] - q.children[0][i]
+            };
             let known = self.processes.values().filter(ended).fold(0.0, add);
-            (p.cpu[1][i] - p.cpu[0][i]).max(0.0) + (p.children[1][i] - p.children[0][i] - known).max(0.0)
+            (p.cpu[1][i] - p.cpu[0][i]).max(0.0)
+                + (p.children[1][i] - p.children[0][i] - known).max(0.0)
         })
     }
 
@@ -210,15 +241,32 @@ impl Population {
         let mut todo: Vec<(i32, i32, Role)> = self.roots.iter().map(|&(p, r)| (p, 0, r)).collect();
         // Who is asked for its own children is not observed itself.
         if let Some(&(own, role)) = self.roots.iter().find(|(pid, _)| *pid == self.own) {
-            todo.extend(children.get(&own).into_iter().flatten().map(|&c| (c, own, role)));
+            todo.extend(
+                children
+                    .get(&own)
+                    .into_iter()
+                    .flatten()
+                    .map(|&c| (c, own, role)),
+            );
         }
         // Of a group's processes each is asked for, and one may be another's child.
-        let members = self.groups.iter().flat_map(|dir| members::of_directory(dir));
-        todo.extend(members.map(|pid| (pid, parents.get(&pid).copied().unwrap_or(0), Role::Server)));
+        let members = self
+            .groups
+            .iter()
+            .flat_map(|dir| members::of_directory(dir));
+        todo.extend(
+            members.map(|pid| (pid, parents.get(&pid).copied().unwrap_or(0), Role::Server)),
+        );
         while let Some((pid, parent, role)) = todo.pop() {
             if seen.insert(pid) {
                 found.push((pid, parent, role));
-                todo.extend(children.get(&pid).into_iter().flatten().map(|&c| (c, pid, role)));
+                todo.extend(
+                    children
+                        .get(&pid)
+                        .into_iter()
+                        .flatten()
+                        .map(|&c| (c, pid, role)),
+                );
             }
         }
         found
@@ -226,7 +274,9 @@ impl Population {
 
     fn look_at_process(&mut self, pid: i32, parent: i32, now: f64, full: bool) {
         let dir = PathBuf::from(format!("/proc/{pid}"));
-        let Some(stat) = sample::stat(&dir) else { return };
+        let Some(stat) = sample::stat(&dir) else {
+            return;
+        };
         let fresh = !self.processes.contains_key(&pid);
         let p = self.processes.entry(pid).or_default();
         p.parent = parent;
@@ -234,7 +284,10 @@ impl Population {
         p.cpu[1] = [stat.user as f64 / self.hz, stat.system as f64 / self.hz];
         p.name = stat.name;
         p.nice = i64::from(stat.nice);
-        p.children[1] = [stat.children_user as f64 / self.hz, stat.children_system as f64 / self.hz];
+        p.children[1] = [
+            stat.children_user as f64 / self.hz,
+            stat.children_system as f64 / self.hz,
+        ];
         if full || fresh {
             p.io[1] = sample::io_bytes(&dir).unwrap_or(p.io[1]);
             p.status = sample::status(&dir).unwrap_or_default();
@@ -249,7 +302,9 @@ impl Population {
     fn look_at_threads(&mut self, pid: i32, role: Role, now: f64, full: bool) {
         for tid in sample::numbers(Path::new(&format!("/proc/{pid}/task"))) {
             let dir = PathBuf::from(format!("/proc/{pid}/task/{tid}"));
-            let Some(stat) = sample::stat(&dir) else { continue };
+            let Some(stat) = sample::stat(&dir) else {
+                continue;
+            };
             let old = self.threads.get(&tid).map(|t| t.last);
             let (user_s, system_s) = (stat.user as f64 / self.hz, stat.system as f64 / self.hz);
             // Without the scheduler's own account, ticks must do, and waiting is not known.
@@ -265,7 +320,10 @@ impl Population {
             };
             if full || old.is_none() {
                 let s = sample::status(&dir).unwrap_or_default();
-                c.switches = [s.voluntary_switches.unwrap_or(0), s.involuntary_switches.unwrap_or(0)];
+                c.switches = [
+                    s.voluntary_switches.unwrap_or(0),
+                    s.involuntary_switches.unwrap_or(0),
+                ];
             }
             let t = self.threads.entry(tid).or_insert_with(|| Thread {
                 pid,
@@ -311,19 +369,30 @@ mod tests {
 
     #[test]
     fn a_child_and_its_threads_are_found_and_we_ourselves_are_not() {
-        let mut child =
-            fingerpost_sys::child::die_with_parent(std::process::Command::new("sh").args(["-c", "sleep 600; :"]))
-                .spawn()
-                .unwrap();
+        let mut child = fingerpost_sys::child::die_with_parent(
+            std::process::Command::new("sh").args(["-c", "sleep 600; :"]),
+        )
+        .spawn()
+        .unwrap();
         // Of our own process, as the launch laboratory asks for it: what we start, and not ourselves.
-        let subjects = Subjects { servers: vec![std::process::id() as i32], clients: vec![] };
+        let subjects = Subjects {
+            servers: vec![std::process::id() as i32],
+            clients: vec![],
+        };
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         let mut population = Population::find(&subjects);
         while !population.threads.values().any(|t| t.comm == "sleep") {
-            assert!(std::time::Instant::now() < deadline, "the grandchild was never found");
+            assert!(
+                std::time::Instant::now() < deadline,
+                "the grandchild was never found"
+            );
             population.look(0.1, true);
         }
-        assert!(!population.processes.contains_key(&(std::process::id() as i32)));
+        assert!(
+            !population
+                .processes
+                .contains_key(&(std::process::id() as i32))
+        );
         assert!(population.threads.values().all(|t| t.role == Role::Whole));
         fingerpost_sys::child::signal_group(child.id() as i32, libc::SIGKILL).unwrap();
         child.wait().unwrap();

@@ -60,12 +60,18 @@ impl Receiving {
         let closed = places.count(&ports_in_order, namespace().ok()?).ok()?;
         let begun = Instant::now();
         let before = received(&closed, diag, ports).ok()?;
-        Some(Receiving { closed, begun, before })
+        Some(Receiving {
+            closed,
+            begun,
+            before,
+        })
     }
 
     fn end(&self, diag: &mut SockDiag, ports: &HashSet<u16>) -> Option<Received> {
         let seconds = self.begun.elapsed().as_secs_f64();
-        let bytes = received(&self.closed, diag, ports).ok()?.saturating_sub(self.before);
+        let bytes = received(&self.closed, diag, ports)
+            .ok()?
+            .saturating_sub(self.before);
         Some(Received { bytes, seconds })
     }
 }
@@ -110,7 +116,10 @@ pub struct Sampler {
 impl Sampler {
     /// Finds the server's listening sockets; `closing` to count what its connections receive, too. `None`, with the
     /// reason, where there are none or the kernel does not tell.
-    pub fn find(servers: impl Iterator<Item = i32>, closing: Option<&Places>) -> Result<Sampler, String> {
+    pub fn find(
+        servers: impl Iterator<Item = i32>,
+        closing: Option<&Places>,
+    ) -> Result<Sampler, String> {
         let inodes = socket_inodes(servers);
         let mut diag = SockDiag::open().map_err(|e| format!("sockets cannot be diagnosed: {e}"))?;
         let mut listeners = Listeners::default();
@@ -126,8 +135,14 @@ impl Sampler {
         if listeners == Listeners::default() {
             return Err("the server listens on no socket that could be seen".into());
         }
-        let receiving = closing.and_then(|places| Receiving::begin(places, &mut diag, &listeners.ports));
-        Ok(Sampler { diag, listeners, sums: Queues::default(), receiving })
+        let receiving =
+            closing.and_then(|places| Receiving::begin(places, &mut diag, &listeners.ports));
+        Ok(Sampler {
+            diag,
+            listeners,
+            sums: Queues::default(),
+            receiving,
+        })
     }
 
     pub fn sample(&mut self) {
@@ -137,7 +152,9 @@ impl Sampler {
             let doubtful = add_tcp(&mut self.sums, &self.listeners, &tcp);
             if !doubtful.is_empty() {
                 let mut received = HashMap::new();
-                let _ = self.diag.tcp(|s| _ = received.insert((s.port, s.peer), s.received));
+                let _ = self
+                    .diag
+                    .tcp(|s| _ = received.insert((s.port, s.peer), s.received));
                 let missing = |d: &&Sent| received.get(&d.to).is_some_and(|r| *r < d.bytes);
                 self.sums.on_the_way += doubtful.iter().filter(missing).count() as u64;
             }
@@ -149,8 +166,13 @@ impl Sampler {
 
     /// The sums. What connections received is counted to this moment.
     pub fn finish(mut self) -> Queues {
-        let received = self.receiving.and_then(|receiving| receiving.end(&mut self.diag, &self.listeners.ports));
-        Queues { received, ..self.sums }
+        let received = self
+            .receiving
+            .and_then(|receiving| receiving.end(&mut self.diag, &self.listeners.ports));
+        Queues {
+            received,
+            ..self.sums
+        }
     }
 }
 
@@ -165,12 +187,21 @@ struct Sent {
 /// the data may have arrived meanwhile. Those are returned, to be looked at again.
 fn add_tcp(sums: &mut Queues, listeners: &Listeners, sockets: &[Tcp]) -> Vec<Sent> {
     let connected = |s: &Tcp| s.state == sockdiag::ESTABLISHED && listeners.ports.contains(&s.peer);
-    let clients: HashMap<(u16, u16), (usize, &Tcp)> =
-        sockets.iter().enumerate().filter(|(_, s)| connected(s)).map(|(i, s)| ((s.port, s.peer), (i, s))).collect();
-    let connecting = |s: &&Tcp| s.state == sockdiag::CONNECTING && listeners.ports.contains(&s.peer);
+    let clients: HashMap<(u16, u16), (usize, &Tcp)> = sockets
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| connected(s))
+        .map(|(i, s)| ((s.port, s.peer), (i, s)))
+        .collect();
+    let connecting =
+        |s: &&Tcp| s.state == sockdiag::CONNECTING && listeners.ports.contains(&s.peer);
     sums.connecting += sockets.iter().filter(connecting).count() as u64;
     let mut doubtful = Vec::new();
-    for (i, s) in sockets.iter().enumerate().filter(|(_, s)| listeners.ports.contains(&s.port)) {
+    for (i, s) in sockets
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| listeners.ports.contains(&s.port))
+    {
         if s.state == sockdiag::LISTEN {
             sums.accept += u64::from(s.unread);
             sums.accept_max = sums.accept_max.max(u64::from(s.unread));
@@ -192,7 +223,10 @@ fn add_tcp(sums: &mut Queues, listeners: &Listeners, sockets: &[Tcp]) -> Vec<Sen
             if first.sent > second.received {
                 sums.on_the_way += 1;
             } else if second.sent > first.received {
-                doubtful.push(Sent { to: (first.port, first.peer), bytes: second.sent });
+                doubtful.push(Sent {
+                    to: (first.port, first.peer),
+                    bytes: second.sent,
+                });
             }
         }
     }
@@ -223,39 +257,96 @@ mod tests {
     use super::*;
 
     fn tcp(port: u16, peer: u16) -> Tcp {
-        Tcp { state: sockdiag::ESTABLISHED, port, peer, inode: 1, ..Tcp::default() }
+        Tcp {
+            state: sockdiag::ESTABLISHED,
+            port,
+            peer,
+            inode: 1,
+            ..Tcp::default()
+        }
     }
 
     #[test]
     fn every_connection_is_in_one_place() {
-        let listeners = Listeners { ports: [80].into(), ..Listeners::default() };
+        let listeners = Listeners {
+            ports: [80].into(),
+            ..Listeners::default()
+        };
         let sockets = [
-            Tcp { state: sockdiag::LISTEN, port: 80, unread: 3, backlog: 128, ..Tcp::default() },
-            Tcp { unread: 10, ..tcp(80, 1001) },
+            Tcp {
+                state: sockdiag::LISTEN,
+                port: 80,
+                unread: 3,
+                backlog: 128,
+                ..Tcp::default()
+            },
+            Tcp {
+                unread: 10,
+                ..tcp(80, 1001)
+            },
             tcp(1001, 80),
             tcp(80, 1002),
-            Tcp { unread: 10, ..tcp(1002, 80) },
-            Tcp { sent: 500, ..tcp(80, 1003) },
-            Tcp { received: 400, ..tcp(1003, 80) },
-            Tcp { sent: 500, ..tcp(80, 1004) },
-            Tcp { received: 500, ..tcp(1004, 80) },
-            Tcp { inode: 0, ..tcp(80, 1005) },
-            Tcp { unsent: 7, ..tcp(80, 1006) },
+            Tcp {
+                unread: 10,
+                ..tcp(1002, 80)
+            },
+            Tcp {
+                sent: 500,
+                ..tcp(80, 1003)
+            },
+            Tcp {
+                received: 400,
+                ..tcp(1003, 80)
+            },
+            Tcp {
+                sent: 500,
+                ..tcp(80, 1004)
+            },
+            Tcp {
+                received: 500,
+                ..tcp(1004, 80)
+            },
+            Tcp {
+                inode: 0,
+                ..tcp(80, 1005)
+            },
+            Tcp {
+                unsent: 7,
+                ..tcp(80, 1006)
+            },
             tcp(80, 1007),
-            Tcp { sent: 9, ..tcp(1007, 80) },
+            Tcp {
+                sent: 9,
+                ..tcp(1007, 80)
+            },
             tcp(22, 5000),
-            Tcp { state: sockdiag::CONNECTING, ..tcp(1008, 80) },
-            Tcp { state: sockdiag::CONNECTING, ..tcp(1009, 22) },
+            Tcp {
+                state: sockdiag::CONNECTING,
+                ..tcp(1008, 80)
+            },
+            Tcp {
+                state: sockdiag::CONNECTING,
+                ..tcp(1009, 22)
+            },
         ];
         let mut q = Queues::default();
         let doubtful = add_tcp(&mut q, &listeners, &sockets);
-        assert_eq!((q.connections, q.at_server, q.at_client, q.on_the_way), (7, 2, 1, 2));
+        assert_eq!(
+            (q.connections, q.at_server, q.at_client, q.on_the_way),
+            (7, 2, 1, 2)
+        );
         assert_eq!(
             doubtful,
-            [Sent { to: (80, 1007), bytes: 9 }],
+            [Sent {
+                to: (80, 1007),
+                bytes: 9
+            }],
             "the receiver was shown first: it must be asked again"
         );
-        assert_eq!((q.accept, q.accept_max, q.backlog, q.connecting), (3, 3, 128, 1));
+        assert_eq!(
+            (q.accept, q.accept_max, q.backlog, q.connecting),
+            (3, 3, 128, 1)
+        );
     }
 
     #[test]
@@ -263,7 +354,12 @@ mod tests {
         use std::io::{Read, Write};
         use std::net::{TcpListener, TcpStream};
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connect = || (TcpStream::connect(listener.local_addr().unwrap()).unwrap(), listener.accept().unwrap().0);
+        let connect = || {
+            (
+                TcpStream::connect(listener.local_addr().unwrap()).unwrap(),
+                listener.accept().unwrap().0,
+            )
+        };
         let send = |(client, server): &mut (TcpStream, TcpStream), bytes: usize| {
             client.write_all(&vec![1; bytes]).unwrap();
             server.read_exact(&mut vec![0; bytes]).unwrap();
@@ -271,10 +367,19 @@ mod tests {
         let (mut stays, mut closes) = (connect(), connect());
         send(&mut stays, 1000);
         send(&mut closes, 300);
-        let (mut diag, ports) = (SockDiag::open().unwrap(), [listener.local_addr().unwrap().port()].into());
+        let (mut diag, ports) = (
+            SockDiag::open().unwrap(),
+            [listener.local_addr().unwrap().port()].into(),
+        );
         let places = Btf::read().ok().and_then(|btf| Places::of(&btf));
-        let Some(receiving) = places.and_then(|places| Receiving::begin(&places, &mut diag, &ports)) else {
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "programs in the kernel must be possible here");
+        let Some(receiving) =
+            places.and_then(|places| Receiving::begin(&places, &mut diag, &ports))
+        else {
+            assert_ne!(
+                std::env::var("CI").as_deref(),
+                Ok("true"),
+                "programs in the kernel must be possible here"
+            );
             return;
         };
         send(&mut stays, 20);
@@ -290,7 +395,10 @@ mod tests {
 
     #[test]
     fn unix_connections_are_known_by_their_listeners_name() {
-        let listeners = Listeners { names: [b"/run/db.sock\0".to_vec()].into(), ..Listeners::default() };
+        let listeners = Listeners {
+            names: [b"/run/db.sock\0".to_vec()].into(),
+            ..Listeners::default()
+        };
         let end = |inode, peer, name: &[u8], unread| Unix {
             state: sockdiag::ESTABLISHED,
             inode,

@@ -20,7 +20,11 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(paths: &Paths, begun: Instant) -> Recorder {
         let reading = Reading::light(paths);
-        Recorder { begun, last: (begun.elapsed().as_secs_f64(), reading), points: Default::default() }
+        Recorder {
+            begun,
+            last: (begun.elapsed().as_secs_f64(), reading),
+            points: Default::default(),
+        }
     }
 
     /// Reads again, where the last reading is old enough.
@@ -32,7 +36,9 @@ impl Recorder {
         }
         let reading = Reading::light(paths);
         let [busy, steal] = reading.busy_cpus_since(&self.last.1);
-        let mbit = reading.network_bytes_since(&self.last.1).map(|b| b as f64 * 8e-6 / span);
+        let mbit = reading
+            .network_bytes_since(&self.last.1)
+            .map(|b| b as f64 * 8e-6 / span);
         for (points, value) in self.points.iter_mut().zip([busy, steal, mbit[0], mbit[1]]) {
             points.push((now, value));
         }
@@ -41,16 +47,26 @@ impl Recorder {
 
     /// The series, one for each thing that was read.
     pub(crate) fn finish(self) -> Vec<Series> {
-        let names = [("cpu.busy", "CPUs"), ("cpu.steal", "CPUs"), ("net.in", "Mbit/s"), ("net.out", "Mbit/s")];
-        let series =
-            |((name, unit), points): ((&str, &str), _)| Series { name: name.to_owned(), unit: unit.to_owned(), points };
+        let names = [
+            ("cpu.busy", "CPUs"),
+            ("cpu.steal", "CPUs"),
+            ("net.in", "Mbit/s"),
+            ("net.out", "Mbit/s"),
+        ];
+        let series = |((name, unit), points): ((&str, &str), _)| Series {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            points,
+        };
         names.into_iter().zip(self.points).map(series).collect()
     }
 }
 
 /// Takes out the series whose names begin so.
 pub(crate) fn take_series(series: &mut Vec<Series>, prefix: &str) -> Vec<Series> {
-    let (taken, rest) = std::mem::take(series).into_iter().partition(|s| s.name.starts_with(prefix));
+    let (taken, rest) = std::mem::take(series)
+        .into_iter()
+        .partition(|s| s.name.starts_with(prefix));
     *series = rest;
     taken
 }
@@ -58,7 +74,10 @@ pub(crate) fn take_series(series: &mut Vec<Series>, prefix: &str) -> Vec<Series>
 /// Average and peak rates in Mbit/s.
 pub(crate) fn add_rates(network: &mut Totals, series: &[Series], elapsed: f64) {
     for side in ["in", "out"] {
-        let bytes = network.get(&format!("net.{side}.bytes")).copied().unwrap_or(0.0);
+        let bytes = network
+            .get(&format!("net.{side}.bytes"))
+            .copied()
+            .unwrap_or(0.0);
         let average = bytes * 8e-6 / elapsed.max(1e-9);
         let peak = series
             .iter()

@@ -33,7 +33,10 @@ use crate::tracing;
 
 #[cfg(test)]
 pub(crate) use watch::of_windows;
-use watch::{OpenWindow, SAMPLE_EVERY, SAMPLE_SHARE, SocketSampling, Sockets, Stop, Watched, sample_sockets, watch};
+use watch::{
+    OpenWindow, SAMPLE_EVERY, SAMPLE_SHARE, SocketSampling, Sockets, Stop, Watched, sample_sockets,
+    watch,
+};
 
 /// The share of one CPU that sampling sockets may take where requests are followed too, as their leaves say more; and
 /// of a service that somebody else started.
@@ -105,15 +108,28 @@ impl Prepared {
         let cost = thread_cpu_seconds();
         let open = || events.map_or_else(|| source::open(MOST_EVENTS).map(Events), Ok);
         let events = (level == Level::Tracing).then(open);
-        Prepared { level, events, cost: thread_cpu_seconds() - cost }
+        Prepared {
+            level,
+            events,
+            cost: thread_cpu_seconds() - cost,
+        }
     }
 
     /// Attaches to the subjects' processes, their descendants and threads. What is created later is found on the way.
     /// Load generators that keep an account of their own do so while events are taken.
     pub fn attach(self, subjects: &Subjects, known: Known) -> Session {
         let subject = subjects.servers.first().copied();
-        let client = subjects.clients.iter().find(|c| !subjects.servers.contains(c)).copied();
-        self.attach_to([subject, client], || Population::find(subjects), client.is_some(), known)
+        let client = subjects
+            .clients
+            .iter()
+            .find(|c| !subjects.servers.contains(c))
+            .copied();
+        self.attach_to(
+            [subject, client],
+            || Population::find(subjects),
+            client.is_some(),
+            known,
+        )
     }
 
     /// Attaches to a service that somebody else started. How long it is to be watched says how what can be kept is
@@ -125,13 +141,24 @@ impl Prepared {
         length: Option<Duration>,
         lately: Option<Sender<Recorded>>,
     ) -> Session {
-        let pids =
-            || service.pids.iter().copied().chain(service.groups.iter().flat_map(|dir| members::of_directory(dir)));
+        let pids = || {
+            service.pids.iter().copied().chain(
+                service
+                    .groups
+                    .iter()
+                    .flat_map(|dir| members::of_directory(dir)),
+            )
+        };
         let subject = pids().next();
         let population = Population::of_service(&service.pids, &service.groups);
         let answering = Answering::of(population.processes.keys().copied());
         let listens = !answering.is_empty();
-        let known = Known { service: Some(answering), length, lately, ..Known::default() };
+        let known = Known {
+            service: Some(answering),
+            length,
+            lately,
+            ..Known::default()
+        };
         self.attach_to([subject, None], || population, listens, known)
     }
 
@@ -147,16 +174,24 @@ impl Prepared {
         let paths = Paths::system();
         let groups = machine::groups_of(&paths, subject);
         known.quota = service && groups.limits().cpu_quota.is_some();
-        let Prepared { level, events, cost: prepared } = self;
+        let Prepared {
+            level,
+            events,
+            cost: prepared,
+        } = self;
         let taking = events.map(|events| events.map(|Events(source)| Taking::new(source, known)));
-        let places = taking.as_ref().and_then(|t| t.as_ref().ok()?.about().closing.clone()).filter(|_| service);
+        let places = taking
+            .as_ref()
+            .and_then(|t| t.as_ref().ok()?.about().closing.clone())
+            .filter(|_| service);
         let followed = matches!(taking, Some(Ok(_)));
         let cost = thread_cpu_seconds();
         let stop = Arc::new(Stop::default());
         let client = ClientGroups::begin(&paths, client, &groups);
         let before = Reading::take(&paths, &groups);
         let population = find();
-        let delays = (level != Level::Counting).then(|| Delayed::begin(&paths, population.processes.keys().copied()));
+        let delays = (level != Level::Counting)
+            .then(|| Delayed::begin(&paths, population.processes.keys().copied()));
         let begun = Instant::now();
         let servers = servers_of(&population);
         let closing = population.clone();
@@ -164,20 +199,33 @@ impl Prepared {
         let window = Arc::new(OpenWindow::default());
         let stacks = sampled.then(|| {
             let servers = servers.clone();
-            begin(&stop, &window, |stop, window| sample_stacks(servers, stop, window))
+            begin(&stop, &window, |stop, window| {
+                sample_stacks(servers, stop, window)
+            })
         });
         let (every, share) = how_often(followed, service);
         let (begins, begun_sampling) = mpsc::channel();
-        let how = SocketSampling { every, share, closing: places, begins, between_windows: service };
-        let sockets = (level != Level::Counting && separate)
-            .then(|| begin(&stop, &window, move |stop, window| sample_sockets(&servers, how, stop, window)));
+        let how = SocketSampling {
+            every,
+            share,
+            closing: places,
+            begins,
+            between_windows: service,
+        };
+        let sockets = (level != Level::Counting && separate).then(|| {
+            begin(&stop, &window, move |stop, window| {
+                sample_sockets(&servers, how, stop, window)
+            })
+        });
         let neighbours = service.then(|| Neighbours::begin(&paths, closing_pids));
         if service && sockets.is_some() {
             // A window that opened now would show requests that wait for the CPU that this has. It has begun, or ended,
             // when nobody sends; on a machine that gives it no CPU for so long, watching begins without.
             let _ = begun_sampling.recv_timeout(FIRST_SAMPLE);
         }
-        let watcher = begin(&stop, &window, move |stop, window| watch(population, level, taking, begun, stop, window));
+        let watcher = begin(&stop, &window, move |stop, window| {
+            watch(population, level, taking, begun, stop, window)
+        });
         Session {
             begun,
             before,
@@ -198,7 +246,12 @@ impl Prepared {
 /// All processes but the clients'.
 fn servers_of(population: &Population) -> Vec<i32> {
     let is_client = |pid: &i32| population.roles.get(pid) == Some(&Role::Client);
-    population.processes.keys().copied().filter(|pid| !is_client(pid)).collect()
+    population
+        .processes
+        .keys()
+        .copied()
+        .filter(|pid| !is_client(pid))
+        .collect()
 }
 
 /// How often sockets are sampled, at most, and the share of one CPU that it may take.
@@ -260,7 +313,10 @@ impl Told {
     }
 
     fn without(why: &str) -> Told {
-        Told { refused: Some(format!("the thread that observes the load {why}")), ..Told::default() }
+        Told {
+            refused: Some(format!("the thread that observes the load {why}")),
+            ..Told::default()
+        }
     }
 }
 
@@ -278,7 +334,11 @@ impl Session {
         // At once: on a busy machine the watching thread ends when the load may be over, and its threads gone.
         self.population.look(elapsed, true);
         let after = Reading::take(&paths, &self.groups);
-        let sides = self.population.processes.keys().map(|&pid| (pid, summary::side_of(&self.population, pid)));
+        let sides = self
+            .population
+            .processes
+            .keys()
+            .map(|&pid| (pid, summary::side_of(&self.population, pid)));
         let delays = self.delays.map(|delays| delays.map(|d| d.finish(sides)));
         self.stop.ask();
         let mut watched = match self.watcher.map(JoinHandle::join) {
@@ -286,8 +346,12 @@ impl Session {
             Ok(Err(_)) => return Told::without("met a defect"),
             Err(e) => return Told::refused(&e),
         };
-        let sockets = self.sockets.and_then(|thread| ended(thread, "samples them"));
-        let sampled = self.stacks.and_then(|thread| ended(thread, "samples stacks"));
+        let sockets = self
+            .sockets
+            .and_then(|thread| ended(thread, "samples them"));
+        let sampled = self
+            .stacks
+            .and_then(|thread| ended(thread, "samples stacks"));
         watched.population.take_over(self.population);
         let (mut threads, syscalls) = summary::totals(&watched.population, &watched.seen, elapsed);
         threads.append(&mut watched.notes);
@@ -301,21 +365,34 @@ impl Session {
         add_rates(&mut network, &watched.series, elapsed);
         let mut pressure = after.pressure_since(&self.before);
         pressure.extend(self.client.iter().flat_map(ClientGroups::since));
-        let counters = |observer: &str, totals: Totals| observation(observer, "/proc counters", totals);
+        let counters =
+            |observer: &str, totals: Totals| observation(observer, "/proc counters", totals);
         let (tracing_source, tracing_totals) = tracing::look();
         let mut found = vec![
-            Observation { series: take_series(&mut watched.series, "cpu."), ..counters("cpu", cpu) },
+            Observation {
+                series: take_series(&mut watched.series, "cpu."),
+                ..counters("cpu", cpu)
+            },
             threads_observation(&mut watched, threads),
             counters("memory", after.memory_since(&self.before)),
             counters("disk", after.disk_since(&self.before)),
-            Observation { series: take_series(&mut watched.series, "net."), ..counters("network", network) },
+            Observation {
+                series: take_series(&mut watched.series, "net."),
+                ..counters("network", network)
+            },
             counters("pressure", pressure),
-            observation("others", &after.others_source(&ours), after.others_since(&self.before, &ours)),
+            observation(
+                "others",
+                &after.others_source(&ours),
+                after.others_since(&self.before, &ours),
+            ),
             counters("limits", limits),
             observation("tracing", &tracing_source, tracing_totals),
         ];
         for (observer, totals) in [("syscalls", syscalls), ("mappings", watched.mappings)] {
-            found.extend((!totals.is_empty()).then(|| observation(observer, &watched.source, totals)));
+            found.extend(
+                (!totals.is_empty()).then(|| observation(observer, &watched.source, totals)),
+            );
         }
         found.extend(sockets.map(sockets_observation));
         let neighbours = self.neighbours.map(|neighbours| neighbours.finish(&paths));
@@ -325,7 +402,13 @@ impl Session {
             Err(why) => none("delays", &why),
         }));
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
-        Told { observations: found, recorded: watched.recorded, refused: None, sampled, events: watched.events }
+        Told {
+            observations: found,
+            recorded: watched.recorded,
+            refused: None,
+            sampled,
+            events: watched.events,
+        }
     }
 }
 
@@ -340,10 +423,15 @@ fn threads_observation(watched: &mut Watched, totals: Totals) -> Observation {
 }
 
 /// What a thread gave when it ended. (A defect in it ends the process; in tests it is nothing.)
-fn ended<T>(thread: io::Result<JoinHandle<Result<T, String>>>, does: &str) -> Option<Result<T, String>> {
+fn ended<T>(
+    thread: io::Result<JoinHandle<Result<T, String>>>,
+    does: &str,
+) -> Option<Result<T, String>> {
     match thread {
         Ok(thread) => thread.join().ok(),
-        Err(e) => Some(Err(format!("the thread that {does} could not be started: {e}"))),
+        Err(e) => Some(Err(format!(
+            "the thread that {does} could not be started: {e}"
+        ))),
     }
 }
 
@@ -358,7 +446,11 @@ fn limits(paths: &Paths, groups: &Hierarchies, population: &Population) -> Total
 /// What limits or delays packets, of the network that this process is in, which need not be that of a container's
 /// service.
 pub(crate) fn shaped(shapers: io::Result<usize>) -> Totals {
-    shapers.ok().map(|count| ("net.shapers".to_owned(), count as f64)).into_iter().collect()
+    shapers
+        .ok()
+        .map(|count| ("net.shapers".to_owned(), count as f64))
+        .into_iter()
+        .collect()
 }
 
 /// Fills in which workload and step observations are of.
@@ -370,7 +462,12 @@ pub fn label(observations: &mut [Observation], workload: &str, params: &Params) 
 }
 
 fn observation(observer: &str, source: &str, totals: Totals) -> Observation {
-    Observation { observer: observer.to_owned(), source: source.to_owned(), totals, ..Observation::default() }
+    Observation {
+        observer: observer.to_owned(),
+        source: source.to_owned(),
+        totals,
+        ..Observation::default()
+    }
 }
 
 /// What could not be observed, and why.
@@ -406,5 +503,8 @@ pub(crate) fn sockets_observation(sockets: Sockets) -> Observation {
     if q.rtt_count > 0 {
         t.insert("sockets.rtt.us".into(), q.rtt_us / q.rtt_count as f64);
     }
-    Observation { self_cost: cost, ..observation("sockets", "socket diagnosis, sampled", t) }
+    Observation {
+        self_cost: cost,
+        ..observation("sockets", "socket diagnosis, sampled", t)
+    }
 }

@@ -33,7 +33,13 @@ impl States {
     pub fn look(&mut self, population: &Population, descriptors: &mut Descriptors) {
         for (&tid, thread) in &population.threads {
             let looks = self.threads.entry(tid).or_default();
-            match state(thread.pid, tid, thread.role, descriptors, &mut self.unreadable) {
+            match state(
+                thread.pid,
+                tid,
+                thread.role,
+                descriptors,
+                &mut self.unreadable,
+            ) {
                 Some(Some(wait)) => looks.blocked[wait as usize] += 1.0,
                 Some(None) => looks.running += 1,
                 None => continue,
@@ -59,7 +65,13 @@ pub fn state(
         _ => {}
     }
     let doing = sample::doing(&dir);
-    let function = if doing.is_none() { sample::wchan(&dir) } else { String::new() };
+    let function = if doing.is_none() {
+        sample::wchan(&dir)
+    } else {
+        String::new()
+    };
     *unreadable += u64::from(doing.is_none());
-    Some(calls::wait_of(doing, &function, stat.state, role, |fd| descriptors.kind(pid, fd)))
+    Some(calls::wait_of(doing, &function, stat.state, role, |fd| {
+        descriptors.kind(pid, fd)
+    }))
 }

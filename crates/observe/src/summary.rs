@@ -47,7 +47,12 @@ const ENOUGH: u64 = 100;
 /// Threads' totals (observer `threads`) and system calls' totals (observer `syscalls`) over `elapsed` seconds.
 pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, Totals) {
     let mut sides: BTreeMap<&'static str, Side> = BTreeMap::new();
-    let moving: BTreeSet<Role> = population.threads.values().filter(|t| !is_parked(t)).map(|t| t.role).collect();
+    let moving: BTreeSet<Role> = population
+        .threads
+        .values()
+        .filter(|t| !is_parked(t))
+        .map(|t| t.role)
+        .collect();
     for (&tid, thread) in population.threads.iter().filter(|(_, t)| t.comm != WATCHER) {
         let mut c = thread.counters();
         let alive = (thread.seen[1] - thread.seen[0]).max(c.on_cpu_s + c.waiting_s);
@@ -59,7 +64,9 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
         let (waits, after_idle) = shares(seen, tid, &c);
         let name = side_name(tid, thread.role, seen, &waits, &c);
         let side = sides.entry(name).or_default();
-        side.counters = side.counters.with(&c, |sum, of| sum + of, |sum, of| sum + of);
+        side.counters = side
+            .counters
+            .with(&c, |sum, of| sum + of, |sum, of| sum + of);
         if moving.contains(&thread.role) && is_parked(thread) {
             side.parked += 1;
             continue;
@@ -81,21 +88,40 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
     }
     if let Seen::Traced(all, window, _) = seen {
         // Threads that lived between two looks and yet within a window: only their calls are known.
-        for (_, (_, role, traced)) in all.iter().filter(|(tid, _)| !population.threads.contains_key(tid)) {
-            sides.entry(plain_name(*role)).or_default().add_calls(traced, scale(elapsed, *window));
+        for (_, (_, role, traced)) in all
+            .iter()
+            .filter(|(tid, _)| !population.threads.contains_key(tid))
+        {
+            sides
+                .entry(plain_name(*role))
+                .or_default()
+                .add_calls(traced, scale(elapsed, *window));
         }
-        sides.values_mut().for_each(|side| side.correct_counts(scale(elapsed, *window)));
+        sides
+            .values_mut()
+            .for_each(|side| side.correct_counts(scale(elapsed, *window)));
     }
     let mut threads = Totals::from([("elapsed.seconds".to_owned(), elapsed)]);
     let mut syscalls = Totals::new();
     for (name, side) in &sides {
-        side.write(name, !matches!(seen, Seen::Counters), &mut threads, &mut syscalls);
+        side.write(
+            name,
+            !matches!(seen, Seen::Counters),
+            &mut threads,
+            &mut syscalls,
+        );
     }
     add_processes(population, &mut threads);
     if let Seen::Traced(all, _, while_idle) = seen {
         let ready: f64 = all.values().map(|t| t.2.ready).sum();
-        threads
-            .insert("runqueue.while_idle.share".into(), if ready > 0.0 { (while_idle / ready).min(1.0) } else { 0.0 });
+        threads.insert(
+            "runqueue.while_idle.share".into(),
+            if ready > 0.0 {
+                (while_idle / ready).min(1.0)
+            } else {
+                0.0
+            },
+        );
     }
     (threads, syscalls)
 }
@@ -118,14 +144,27 @@ fn shares(seen: &Seen, tid: i32, c: &Counters) -> (Waits, f64) {
     match seen {
         Seen::Counters => (normal([0.0; Wait::ALL.len()]), 0.0),
         Seen::Traced(threads, _, _) => {
-            let Some((_, _, t)) = threads.get(&tid) else { return (normal([0.0; Wait::ALL.len()]), 0.0) };
-            (normal(t.blocked), if t.ready > 0.0 { t.ready_after_idle / t.ready } else { 0.0 })
+            let Some((_, _, t)) = threads.get(&tid) else {
+                return (normal([0.0; Wait::ALL.len()]), 0.0);
+            };
+            (
+                normal(t.blocked),
+                if t.ready > 0.0 {
+                    t.ready_after_idle / t.ready
+                } else {
+                    0.0
+                },
+            )
         }
         Seen::Sampled(threads) => {
             let waits = normal(threads.get(&tid).copied().unwrap_or_default().blocked);
             // Whoever gave up the CPU of its own accord waits for it afresh when it is woken.
             let switches = c.switches.iter().sum::<u64>().max(1) as f64;
-            (waits, (waits[Wait::Idle as usize] + waits[Wait::Network as usize]) * c.switches[0] as f64 / switches)
+            (
+                waits,
+                (waits[Wait::Idle as usize] + waits[Wait::Network as usize]) * c.switches[0] as f64
+                    / switches,
+            )
         }
     }
 }
@@ -136,7 +175,11 @@ pub fn side_of(population: &Population, pid: i32) -> &'static str {
 }
 
 fn plain_name(role: Role) -> &'static str {
-    if role == Role::Client { "client" } else { "server" }
+    if role == Role::Client {
+        "client"
+    } else {
+        "server"
+    }
 }
 
 /// A server's thread that never asks for a request works on no transaction of its own accord: a purger, a log writer.
@@ -152,7 +195,11 @@ fn side_name(tid: i32, role: Role, seen: &Seen, waits: &Waits, c: &Counters) -> 
         Seen::Sampled(_) => false,
     };
     let serves = serves || waits[Wait::Idle as usize] > 0.0 || c.waiting_s + c.on_cpu_s == 0.0;
-    if role == Role::Server && !serves && waits[Wait::Other as usize] < 1.0 { "background" } else { plain_name(role) }
+    if role == Role::Server && !serves && waits[Wait::Other as usize] < 1.0 {
+        "background"
+    } else {
+        plain_name(role)
+    }
 }
 
 /// A thread that hardly ever moved waits for the end, not for a transaction: a main thread in join, a signal thread.
@@ -173,10 +220,19 @@ fn add_processes(population: &Population, t: &mut Totals) {
         add(format!("{role}.kernel.seconds"), system);
         add(format!("process.{}.cpu.seconds", p.name), user + system);
         add(format!("{role}.processes"), 1.0);
-        add(format!("{role}.disk.read.bytes"), p.io[1].0.saturating_sub(p.io[0].0) as f64);
-        add(format!("{role}.disk.write.bytes"), p.io[1].1.saturating_sub(p.io[0].1) as f64);
+        add(
+            format!("{role}.disk.read.bytes"),
+            p.io[1].0.saturating_sub(p.io[0].0) as f64,
+        );
+        add(
+            format!("{role}.disk.write.bytes"),
+            p.io[1].1.saturating_sub(p.io[0].1) as f64,
+        );
         add(format!("{role}.resident.bytes"), p.resident as f64);
-        add(format!("{role}.swapped.bytes"), p.status.swapped.unwrap_or(0) as f64);
+        add(
+            format!("{role}.swapped.bytes"),
+            p.status.swapped.unwrap_or(0) as f64,
+        );
     }
 }
 
@@ -238,7 +294,10 @@ impl Side {
             syscalls.insert(format!("{name}.call.{call}.cpu_seconds"), time.on_cpu);
         }
         if !self.calls.is_empty() {
-            syscalls.insert(format!("{name}.calls.in_windows"), self.calls_in_windows as f64);
+            syscalls.insert(
+                format!("{name}.calls.in_windows"),
+                self.calls_in_windows as f64,
+            );
         }
     }
 }
@@ -246,7 +305,10 @@ impl Side {
 /// Settings of the subjects' tasks that explain: allowed CPUs, nice, seccomp, speculation.
 pub fn task_settings(population: &Population) -> Totals {
     let mut t = Totals::new();
-    let servers = population.processes.iter().filter(|(pid, _)| population.roles.get(pid) != Some(&Role::Client));
+    let servers = population
+        .processes
+        .iter()
+        .filter(|(pid, _)| population.roles.get(pid) != Some(&Role::Client));
     for (_, p) in servers {
         let s = &p.status;
         let mut most = |name: &str, value: f64| {
@@ -257,16 +319,27 @@ pub fn task_settings(population: &Population) -> Totals {
         most("seccomp.mode", f64::from(s.seccomp.unwrap_or(0)));
         most("seccomp.filters", f64::from(s.seccomp_filters.unwrap_or(0)));
         let mitigated = |text: &Option<String>| {
-            f64::from(u8::from(text.as_deref().is_some_and(|s| s.contains("mitigated") || s.contains("disabled"))))
+            f64::from(u8::from(text.as_deref().is_some_and(|s| {
+                s.contains("mitigated") || s.contains("disabled")
+            })))
         };
         most("store_bypass.mitigated", mitigated(&s.store_bypass));
         most("indirect_branch.mitigated", mitigated(&s.indirect_branch));
-        most("thp_disabled", f64::from(u8::from(s.thp_enabled == Some(false))));
+        most(
+            "thp_disabled",
+            f64::from(u8::from(s.thp_enabled == Some(false))),
+        );
         if let Some(tracer) = s.tracer {
             *t.entry("server.traced".into()).or_insert(0.0) += f64::from(u8::from(tracer != 0));
         }
-        if let Some(allowed) = s.cpus_allowed.as_deref().and_then(fingerpost_sys::procfs::parse_list) {
-            let v = t.entry("server.cpus_allowed".into()).or_insert(allowed.len() as f64);
+        if let Some(allowed) = s
+            .cpus_allowed
+            .as_deref()
+            .and_then(fingerpost_sys::procfs::parse_list)
+        {
+            let v = t
+                .entry("server.cpus_allowed".into())
+                .or_insert(allowed.len() as f64);
             *v = v.min(allowed.len() as f64);
         }
     }
@@ -280,34 +353,65 @@ mod tests {
     #[test]
     fn counts_follow_what_is_known_exactly_and_not_the_time_that_tracing_stretched() {
         let traced = Traced {
-            calls: [(libc::SYS_getppid, CallTime { count: 1500 * 100, seconds: 0.03, on_cpu: 0.03 })].into(),
+            calls: [(
+                libc::SYS_getppid,
+                CallTime {
+                    count: 1500 * 100,
+                    seconds: 0.03,
+                    on_cpu: 0.03,
+                },
+            )]
+            .into(),
             gave_up: 100,
             woken_by_sibling: 100,
             ..Traced::default()
         };
-        let mut side = Side { gave_up: [100, 4000], ..Side::default() };
+        let mut side = Side {
+            gave_up: [100, 4000],
+            ..Side::default()
+        };
         side.add_calls(&traced, 10.0);
         side.correct_counts(10.0);
         let time = side.calls[&libc::SYS_getppid];
         assert_eq!((time.count, side.woken_by_sibling), (1500 * 4000, 4000.0));
         assert_eq!(side.calls_in_windows, 150_000);
-        assert!((time.seconds - 0.3).abs() < 1e-9, "times are shares of the time");
+        assert!(
+            (time.seconds - 0.3).abs() < 1e-9,
+            "times are shares of the time"
+        );
 
-        let mut few = Side { gave_up: [99, 4000], ..Side::default() };
+        let mut few = Side {
+            gave_up: [99, 4000],
+            ..Side::default()
+        };
         few.add_calls(&traced, 10.0);
         few.correct_counts(10.0);
-        assert_eq!(few.calls[&libc::SYS_getppid].count, 1_500_000, "99 say too little");
+        assert_eq!(
+            few.calls[&libc::SYS_getppid].count,
+            1_500_000,
+            "99 say too little"
+        );
     }
 
     #[test]
     fn a_thread_that_asks_for_requests_serves_though_it_never_waits_for_one() {
         let mut waits = [0.0; Wait::ALL.len()];
         waits[Wait::Disk as usize] = 1.0;
-        let counters = Counters { on_cpu_s: 0.1, ..Counters::default() };
+        let counters = Counters {
+            on_cpu_s: 0.1,
+            ..Counters::default()
+        };
         let name = |waits: &Waits, asked: bool, calls: u64| {
             let traced = Traced {
                 asked,
-                calls: [(libc::SYS_fdatasync, CallTime { count: calls, ..CallTime::default() })].into(),
+                calls: [(
+                    libc::SYS_fdatasync,
+                    CallTime {
+                        count: calls,
+                        ..CallTime::default()
+                    },
+                )]
+                .into(),
                 ..Traced::default()
             };
             side_name(
@@ -319,11 +423,21 @@ mod tests {
             )
         };
         assert_eq!(
-            (name(&waits, true, 50), name(&waits, false, 50), name(&waits, false, 1)),
+            (
+                name(&waits, true, 50),
+                name(&waits, false, 50),
+                name(&waits, false, 1)
+            ),
             ("server", "background", "server")
         );
         let mut looks_now_and_then = [0.0; Wait::ALL.len()];
         looks_now_and_then[Wait::Lock as usize] = 1.0;
-        assert_eq!((name(&looks_now_and_then, false, 1), name(&looks_now_and_then, true, 1)), ("background", "server"));
+        assert_eq!(
+            (
+                name(&looks_now_and_then, false, 1),
+                name(&looks_now_and_then, true, 1)
+            ),
+            ("background", "server")
+        );
     }
 }

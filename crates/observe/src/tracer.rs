@@ -57,7 +57,12 @@ enum Place {
 enum Mode {
     Unknown,
     User,
-    Call { number: i64, args: [u64; 2], since: u64, on_cpu: f64 },
+    Call {
+        number: i64,
+        args: [u64; 2],
+        since: u64,
+        on_cpu: f64,
+    },
 }
 
 struct Thread {
@@ -95,13 +100,19 @@ const NS: f64 = 1e-9;
 impl Tracer {
     pub fn watch(&mut self, pid: i32, tid: i32, role: Role) {
         self.roles.insert(pid, role);
-        self.threads.entry(tid).or_insert_with(|| Thread::new(pid, Place::Unknown, 0));
+        self.threads
+            .entry(tid)
+            .or_insert_with(|| Thread::new(pid, Place::Unknown, 0));
     }
 
     pub fn open(&mut self, start: u64) {
         (self.start, self.now) = (start, start);
         self.idle.clear();
-        for t in self.threads.values_mut().filter(|t| t.place != Place::Ended) {
+        for t in self
+            .threads
+            .values_mut()
+            .filter(|t| t.place != Place::Ended)
+        {
             (t.place, t.since, t.mode, t.unresolved) = (Place::Unknown, start, Mode::Unknown, 0.0);
         }
     }
@@ -110,14 +121,20 @@ impl Tracer {
     pub fn event(&mut self, e: &Event, fd: &mut impl FnMut(i32, i32) -> Fd) {
         let of_threads = matches!(
             e.what,
-            What::Enter { .. } | What::Exit { .. } | What::Switch { .. } | What::Waking { .. } | What::Fork { .. }
+            What::Enter { .. }
+                | What::Exit { .. }
+                | What::Switch { .. }
+                | What::Waking { .. }
+                | What::Fork { .. }
         );
         if e.time < self.start || !of_threads {
             return;
         }
         self.overlap_with_idle(e.time);
         if self.roles.contains_key(&e.pid) {
-            self.threads.entry(e.tid).or_insert_with(|| Thread::new(e.pid, Place::Unknown, e.time));
+            self.threads
+                .entry(e.tid)
+                .or_insert_with(|| Thread::new(e.pid, Place::Unknown, e.time));
         }
         if e.tid != 0 {
             self.idle.insert(e.cpu, false);
@@ -128,7 +145,12 @@ impl Tracer {
                 if let Some(t) = self.threads.get_mut(&e.tid) {
                     t.runs(e.time);
                     t.settle_unresolved(Wait::Memory);
-                    t.mode = Mode::Call { number: call.into(), args, since: e.time, on_cpu: 0.0 };
+                    t.mode = Mode::Call {
+                        number: call.into(),
+                        args,
+                        since: e.time,
+                        on_cpu: 0.0,
+                    };
                 }
             }
             What::Exit { call, result } => self.exit(e, call.into(), result, fd),
@@ -139,7 +161,10 @@ impl Tracer {
             What::Waking { who, .. } => self.waking(e, who, fd),
             What::Fork { child } if self.threads.contains_key(&e.tid) => {
                 // Whether it is a thread or a process shows when it acts; until then it counts as its parent's.
-                self.threads.insert(child, Thread::new(e.pid, Place::Ready { after_idle: false }, e.time));
+                self.threads.insert(
+                    child,
+                    Thread::new(e.pid, Place::Ready { after_idle: false }, e.time),
+                );
             }
             _ => {}
         }
@@ -148,7 +173,9 @@ impl Tracer {
 
     /// A watched thread that acts under another process id is that process's first.
     fn adopt(&mut self, e: &Event) {
-        let Some(t) = self.threads.get_mut(&e.tid) else { return };
+        let Some(t) = self.threads.get_mut(&e.tid) else {
+            return;
+        };
         if t.pid != e.pid && e.pid > 0 && e.tid > 0 {
             if let Some(role) = self.roles.get(&t.pid).copied() {
                 self.roles.insert(e.pid, role);
@@ -158,7 +185,9 @@ impl Tracer {
     }
 
     fn exit(&mut self, e: &Event, number: i64, result: i64, fd: &mut impl FnMut(i32, i32) -> Fd) {
-        let Some(t) = self.threads.get_mut(&e.tid) else { return };
+        let Some(t) = self.threads.get_mut(&e.tid) else {
+            return;
+        };
         t.runs(e.time);
         let role = role_of(&self.roles, t.pid);
         if t.unresolved > 0.0 {
@@ -198,7 +227,9 @@ impl Tracer {
         if let Some(t) = self.threads.get_mut(&next) {
             match t.place {
                 // What could have run on an idle CPU was not ready; what it waited for shows when its call ends.
-                Place::Unknown if e.tid == 0 => t.unresolved += e.time.saturating_sub(t.since) as f64 * NS,
+                Place::Unknown if e.tid == 0 => {
+                    t.unresolved += e.time.saturating_sub(t.since) as f64 * NS
+                }
                 // Nothing woke it within the window, so it was ready from the start.
                 Place::Unknown => t.place = Place::Ready { after_idle: false },
                 _ => {}
@@ -212,22 +243,38 @@ impl Tracer {
     /// CPU: neither the waking, which is most devices' and timers', nor the switch from the idle task. An idle CPU
     /// takes a thread at once, so that the time was the wait's.
     fn wake_lost(&mut self, who: i32, time: u64, fd: &mut impl FnMut(i32, i32) -> Fd) {
-        if self.threads.get(&who).is_some_and(|t| t.place == Place::Blocked) {
+        if self
+            .threads
+            .get(&who)
+            .is_some_and(|t| t.place == Place::Blocked)
+        {
             self.woken(who, time, None, fd);
         }
     }
 
     fn waking(&mut self, e: &Event, who: i32, fd: &mut impl FnMut(i32, i32) -> Fd) {
         let waker = self.threads.get(&e.tid).map(|t| (t.pid, t.disk));
-        if self.threads.get(&who).is_some_and(|t| matches!(t.place, Place::Blocked | Place::Unknown)) {
+        if self
+            .threads
+            .get(&who)
+            .is_some_and(|t| matches!(t.place, Place::Blocked | Place::Unknown))
+        {
             self.woken(who, e.time, waker, fd);
         }
     }
 
     /// Ends a thread's wait. `waker` is the watched thread that did, by its process, and when that last waited for the
     /// disk.
-    fn woken(&mut self, who: i32, time: u64, waker: Option<(i32, (u64, u64))>, fd: &mut impl FnMut(i32, i32) -> Fd) {
-        let Some(t) = self.threads.get_mut(&who) else { return };
+    fn woken(
+        &mut self,
+        who: i32,
+        time: u64,
+        waker: Option<(i32, (u64, u64))>,
+        fd: &mut impl FnMut(i32, i32) -> Fd,
+    ) {
+        let Some(t) = self.threads.get_mut(&who) else {
+            return;
+        };
         let seconds = time.saturating_sub(t.since) as f64 * NS;
         let role = role_of(&self.roles, t.pid);
         let mut wait = match t.mode {
@@ -245,7 +292,9 @@ impl Tracer {
         let sibling = waker.filter(|w| w.0 == t.pid);
         if wait == Some(Wait::Lock) {
             match sibling {
-                Some((_, disk)) if overlap(disk, (t.since, time)) * 2 > time - t.since => wait = Some(Wait::Commit),
+                Some((_, disk)) if overlap(disk, (t.since, time)) * 2 > time - t.since => {
+                    wait = Some(Wait::Commit)
+                }
                 Some(_) => t.traced.woken_by_sibling += 1,
                 None => t.traced.woken_otherwise += 1,
             }
@@ -257,7 +306,8 @@ impl Tracer {
         if wait == Some(Wait::Disk) {
             t.disk = (t.since, time);
         }
-        let after_idle = wait == Some(Wait::Idle) || (role == Role::Client && wait == Some(Wait::Network));
+        let after_idle =
+            wait == Some(Wait::Idle) || (role == Role::Client && wait == Some(Wait::Network));
         (t.place, t.since) = (Place::Ready { after_idle }, time);
     }
 
@@ -267,7 +317,11 @@ impl Tracer {
         self.now = time.max(self.now);
         let idle = self.idle.values().filter(|i| **i).count();
         if idle > 0 && span > 0.0 {
-            let ready = self.threads.values().filter(|t| matches!(t.place, Place::Ready { .. })).count();
+            let ready = self
+                .threads
+                .values()
+                .filter(|t| matches!(t.place, Place::Ready { .. }))
+                .count();
             self.ready_while_idle += span * ready.min(idle) as f64;
         }
     }
@@ -288,11 +342,18 @@ impl Tracer {
                     t.traced.blocked[wait as usize] += end.saturating_sub(t.since) as f64 * NS;
                 }
                 (Place::Blocked, Mode::User) => {
-                    t.traced.blocked[Wait::Memory as usize] += end.saturating_sub(t.since) as f64 * NS
+                    t.traced.blocked[Wait::Memory as usize] +=
+                        end.saturating_sub(t.since) as f64 * NS
                 }
                 _ => t.settle(end),
             }
-            if let Mode::Call { number, since, on_cpu, .. } = t.mode {
+            if let Mode::Call {
+                number,
+                since,
+                on_cpu,
+                ..
+            } = t.mode
+            {
                 let stat = t.traced.calls.entry(number).or_default();
                 stat.seconds += end.saturating_sub(since) as f64 * NS;
                 stat.on_cpu += on_cpu;
@@ -318,7 +379,10 @@ impl Tracer {
 
     /// What every thread did, with its process.
     pub fn into_threads(self) -> std::collections::HashMap<i32, (i32, Role, Traced)> {
-        self.threads.into_iter().map(|(tid, t)| (tid, (t.pid, role_of(&self.roles, t.pid), t.traced))).collect()
+        self.threads
+            .into_iter()
+            .map(|(tid, t)| (tid, (t.pid, role_of(&self.roles, t.pid), t.traced)))
+            .collect()
     }
 }
 

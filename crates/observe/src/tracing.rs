@@ -12,7 +12,8 @@ use crate::machine::Totals;
 /// How it was seen what is on now, and the totals.
 pub fn look() -> (String, Totals) {
     let rules = audit::rules().map_err(|e| format!("the audit does not answer: {e}"));
-    let programs = attached::tracing_programs().map_err(|e| format!("programs in the kernel are not told: {e}"));
+    let programs = attached::tracing_programs()
+        .map_err(|e| format!("programs in the kernel are not told: {e}"));
     told(&tracefs::switched_on(), &rules, &programs)
 }
 
@@ -28,8 +29,16 @@ pub(crate) fn told(
         t.insert("tracing.tracers".into(), on.tracers as f64);
     }
     t.extend(rules.iter().map(|n| ("audit.rules".to_owned(), *n as f64)));
-    t.extend(programs.iter().map(|n| ("tracing.programs".to_owned(), *n as f64)));
-    let refused = [on.as_ref().err(), rules.as_ref().err(), programs.as_ref().err()];
+    t.extend(
+        programs
+            .iter()
+            .map(|n| ("tracing.programs".to_owned(), *n as f64)),
+    );
+    let refused = [
+        on.as_ref().err(),
+        rules.as_ref().err(),
+        programs.as_ref().err(),
+    ];
     let refused: Vec<&str> = refused.into_iter().flatten().map(String::as_str).collect();
     let source = match (t.is_empty(), refused.is_empty()) {
         (true, _) => format!("none: {}", refused.join("; ")),
@@ -48,11 +57,23 @@ mod tests {
         fn no<T>() -> Result<T, String> {
             Err("not permitted".to_owned())
         }
-        let on = Ok(SwitchedOn { events: 3, tracers: 1 });
+        let on = Ok(SwitchedOn {
+            events: 3,
+            tracers: 1,
+        });
         let (source, totals) = told(&on, &Ok(0), &no());
         assert_eq!(source, "what the kernel tells of tracing (not permitted)");
-        let expected = [("audit.rules", 0.0), ("tracing.events", 3.0), ("tracing.tracers", 1.0)];
-        assert_eq!(totals, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        let expected = [
+            ("audit.rules", 0.0),
+            ("tracing.events", 3.0),
+            ("tracing.tracers", 1.0),
+        ];
+        assert_eq!(
+            totals,
+            expected
+                .map(|(name, value)| (name.to_owned(), value))
+                .into()
+        );
         let (source, totals) = told(&no(), &no(), &no());
         assert!(source.starts_with("none: not permitted") && totals.is_empty());
     }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use fingerpost_sys::lmdb::{Env, Mode, Snapshot};
 
-use crate::engine::{Change, Engine, FORMAT_KEY, Keys, Layout, Reader, Store, Tables, View, Writer};
+use crate::engine::{
+    Change, Engine, FORMAT_KEY, Keys, Layout, Reader, Store, Tables, View, Writer,
+};
 use crate::lmdb::{self, LmdbChange, LmdbView};
 use crate::redb::{RedbChange, RedbView};
 use crate::sqlite::{SqliteChange, SqliteView};
@@ -46,19 +48,39 @@ impl Database {
     /// it.
     pub fn open_within(file: &Path, memory: u64) -> Result<Database> {
         let cache = usize::try_from(memory / 2).unwrap_or(usize::MAX);
-        Self::open_as(file, Mode::ReadWithin, || redb::File::open_within(file, cache))
+        Self::open_as(file, Mode::ReadWithin, || {
+            redb::File::open_within(file, cache)
+        })
     }
 
-    fn open_as(file: &Path, mode: Mode, redb: impl FnOnce() -> Result<redb::File>) -> Result<Database> {
+    fn open_as(
+        file: &Path,
+        mode: Mode,
+        redb: impl FnOnce() -> Result<redb::File>,
+    ) -> Result<Database> {
         let engine = Self::engine_of(file)?;
         let inner = match engine {
-            Engine::Lmdb => Inner::Lmdb(lmdb::open(file, mode).map_err(Error::io("cannot open", file))?),
+            Engine::Lmdb => {
+                Inner::Lmdb(lmdb::open(file, mode).map_err(Error::io("cannot open", file))?)
+            }
             Engine::Sqlite => Inner::Sqlite(mode),
             Engine::Redb => Inner::Redb(Arc::new(redb()?)),
         };
-        let mut database = Database { store: Store { engine, keys: Keys::Nested }, path: file.to_owned(), inner };
-        let keys =
-            database.mark().map_err(|e| if engine == Engine::Sqlite { Error::Foreign(file.to_owned()) } else { e })?;
+        let mut database = Database {
+            store: Store {
+                engine,
+                keys: Keys::Nested,
+            },
+            path: file.to_owned(),
+            inner,
+        };
+        let keys = database.mark().map_err(|e| {
+            if engine == Engine::Sqlite {
+                Error::Foreign(file.to_owned())
+            } else {
+                e
+            }
+        })?;
         database.store.keys = keys.ok_or_else(|| Error::Foreign(file.to_owned()))?;
         Ok(database)
     }
@@ -74,17 +96,39 @@ impl Database {
             .open(file)
             .map_err(Error::io("cannot open", file))?;
         let foreign = || Error::Foreign(file.to_owned());
-        if !open.metadata().map_err(Error::io("cannot look at", file))?.is_file() {
+        if !open
+            .metadata()
+            .map_err(Error::io("cannot look at", file))?
+            .is_file()
+        {
             return Err(foreign());
         }
         open.read_exact(&mut start).map_err(|_| foreign())?;
         match &start {
-            [b'S', b'Q', b'L', b'i', b't', b'e', b' ', b'f', b'o', b'r', b'm', b'a', b't', b' ', b'3', 0, ..] => {
-                Ok(Engine::Sqlite)
-            }
+            [
+                b'S',
+                b'Q',
+                b'L',
+                b'i',
+                b't',
+                b'e',
+                b' ',
+                b'f',
+                b'o',
+                b'r',
+                b'm',
+                b'a',
+                b't',
+                b' ',
+                b'3',
+                0,
+                ..,
+            ] => Ok(Engine::Sqlite),
             [b'r', b'e', b'd', b'b', 0x1a, 0x0a, 0xa9, 0x0d, 0x0a, ..] => Ok(Engine::Redb),
             // The page's header, then LMDB's magic number in the machine's byte order.
-            [.., a, b, c, d, _, _, _, _] if u32::from_ne_bytes([*a, *b, *c, *d]) == 0xBEEF_C0DE => Ok(Engine::Lmdb),
+            [.., a, b, c, d, _, _, _, _] if u32::from_ne_bytes([*a, *b, *c, *d]) == 0xBEEF_C0DE => {
+                Ok(Engine::Lmdb)
+            }
             _ => Err(foreign()),
         }
     }
@@ -97,14 +141,24 @@ impl Database {
 
     /// Reads everything in the file and tells whether all of it is as an import makes it.
     pub fn verify(&self) -> Result<Verified> {
-        let most = std::fs::metadata(&self.path).map_err(Error::io("cannot look at", &self.path))?.len();
+        let most = std::fs::metadata(&self.path)
+            .map_err(Error::io("cannot look at", &self.path))?
+            .len();
         match &self.inner {
-            Inner::Lmdb(env) => verify::scan(&mut LmdbView::new(env.clone())?, self.store.keys, most),
+            Inner::Lmdb(env) => {
+                verify::scan(&mut LmdbView::new(env.clone())?, self.store.keys, most)
+            }
             Inner::Sqlite(mode) => {
                 sqlite::check(&self.path, *mode)?;
-                verify::scan(&mut SqliteView::open(&self.path, *mode)?, self.store.keys, most)
+                verify::scan(
+                    &mut SqliteView::open(&self.path, *mode)?,
+                    self.store.keys,
+                    most,
+                )
             }
-            Inner::Redb(file) => verify::scan(&mut RedbView::new(file.clone()), self.store.keys, most),
+            Inner::Redb(file) => {
+                verify::scan(&mut RedbView::new(file.clone()), self.store.keys, most)
+            }
         }
     }
 
@@ -112,7 +166,9 @@ impl Database {
     fn mark(&self) -> Result<Option<Keys>> {
         fn of<V: View>(mut view: V) -> Result<Option<Keys>> {
             view.begin()?;
-            let keys = view.get(FORMAT_KEY, true, |head, body| Keys::from_mark(&[head, body].concat()))?;
+            let keys = view.get(FORMAT_KEY, true, |head, body| {
+                Keys::from_mark(&[head, body].concat())
+            })?;
             view.end()?;
             Ok(keys.flatten())
         }
@@ -141,7 +197,9 @@ impl Database {
     /// only, whose values stay in place as long as nothing was committed; nothing otherwise.
     pub fn loaded_reader(&self) -> Result<Option<Box<dyn Reader>>> {
         match (&self.inner, self.store.keys) {
-            (Inner::Lmdb(env), Keys::Nested) => Ok(Some(Box::new(loaded::Loaded::new(Snapshot::new(env.clone())?)))),
+            (Inner::Lmdb(env), Keys::Nested) => Ok(Some(Box::new(loaded::Loaded::new(
+                Snapshot::new(env.clone())?,
+            )))),
             _ => Ok(None),
         }
     }
@@ -156,7 +214,8 @@ impl Database {
             }
             Inner::Sqlite(_) => {
                 let mut connection = sqlite::open(&self.path, true)?;
-                let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+                let transaction = connection
+                    .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
                 run(&mut SqliteChange(&transaction), self.store.keys, job)?;
                 Ok(transaction.commit()?)
             }
@@ -171,9 +230,17 @@ impl Database {
     /// Makes a new file from what `fill` puts into it, part by part until it says that there is no more. All of it is
     /// on disk when this returns; before that the file is good for nothing, so make it under another name and rename
     /// it.
-    pub fn build(file: &Path, store: Store, fill: &mut dyn FnMut(&mut dyn Writer) -> Result<bool>) -> Result<()> {
-        let mut parts =
-            Parts { keys: store.keys, nested: nested::Tables::default(), flat: flat::Tables::default(), fill };
+    pub fn build(
+        file: &Path,
+        store: Store,
+        fill: &mut dyn FnMut(&mut dyn Writer) -> Result<bool>,
+    ) -> Result<()> {
+        let mut parts = Parts {
+            keys: store.keys,
+            nested: nested::Tables::default(),
+            flat: flat::Tables::default(),
+            fill,
+        };
         match store.engine {
             Engine::Lmdb => {
                 let env = lmdb::open(file, Mode::Bulk).map_err(Error::io("cannot make", file))?;
@@ -195,7 +262,9 @@ impl Database {
                     transaction.commit()?;
                 }
                 sqlite::finish(connection)?;
-                File::open(file).and_then(|f| f.sync_all()).map_err(Error::io("cannot sync", file))
+                File::open(file)
+                    .and_then(|f| f.sync_all())
+                    .map_err(Error::io("cannot sync", file))
             }
             Engine::Redb => {
                 let database = redb::File::Write(::redb::Database::create(file)?);
@@ -224,8 +293,14 @@ impl Parts<'_> {
     /// there too: what comes in order before them can be appended.
     fn next<C: Change>(&mut self, change: &mut C) -> Result<bool> {
         let more = match self.keys {
-            Keys::Nested => (self.fill)(&mut Writing { change, tables: &mut self.nested })?,
-            Keys::Flat => (self.fill)(&mut Writing { change, tables: &mut self.flat })?,
+            Keys::Nested => (self.fill)(&mut Writing {
+                change,
+                tables: &mut self.nested,
+            })?,
+            Keys::Flat => (self.fill)(&mut Writing {
+                change,
+                tables: &mut self.flat,
+            })?,
         };
         if !more {
             let (head, body) = self.keys.mark().split_at(crate::value::HEAD);
@@ -236,14 +311,24 @@ impl Parts<'_> {
     }
 }
 
-fn run<C: Change>(change: &mut C, keys: Keys, job: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()> {
+fn run<C: Change>(
+    change: &mut C,
+    keys: Keys,
+    job: &mut dyn FnMut(&mut dyn Writer) -> Result<()>,
+) -> Result<()> {
     match keys {
         Keys::Nested => {
             let mut tables = nested::Tables::default();
-            job(&mut Writing { change, tables: &mut tables })?;
+            job(&mut Writing {
+                change,
+                tables: &mut tables,
+            })?;
             tables.finish(change)
         }
-        Keys::Flat => job(&mut Writing { change, tables: &mut flat::Tables::default() }),
+        Keys::Flat => job(&mut Writing {
+            change,
+            tables: &mut flat::Tables::default(),
+        }),
     }
 }
 
@@ -265,8 +350,14 @@ impl<C: Change, T: Tables> Writer for Writing<'_, C, T> {
 
 fn walker<V: View + 'static>(keys: Keys, view: V) -> Box<dyn Reader> {
     match keys {
-        Keys::Nested => Box::new(Walker { view, layout: nested::Key::new() }),
-        Keys::Flat => Box::new(Walker { view, layout: flat::Whole }),
+        Keys::Nested => Box::new(Walker {
+            view,
+            layout: nested::Key::new(),
+        }),
+        Keys::Flat => Box::new(Walker {
+            view,
+            layout: flat::Whole,
+        }),
     }
 }
 
@@ -290,7 +381,9 @@ impl<V: View, L: Layout> Reader for Walker<V, L> {
     }
 
     fn part(&mut self, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
-        request(&mut self.view, |view| self.layout.part(view, path, offset, room))
+        request(&mut self.view, |view| {
+            self.layout.part(view, path, offset, room)
+        })
     }
 
     fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>> {

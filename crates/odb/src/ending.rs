@@ -34,14 +34,25 @@ const ENDINGS: [(&[&str], Kind, &str); 27] = [
     (&["wav"], Binary, "audio/wav"),
     (&["mp4"], Binary, "video/mp4"),
     (&["webm"], Binary, "video/webm"),
-    (&["py", "sh", "pl", "rb", "php", "cgi", "lua", "fscript"], Script, PLAIN),
+    (
+        &["py", "sh", "pl", "rb", "php", "cgi", "lua", "fscript"],
+        Script,
+        PLAIN,
+    ),
 ];
 
 fn known(path: &[u8]) -> Option<(Kind, &'static str)> {
     let name = path.rsplit(|&b| b == b'/').next()?;
     let ending = &name[name.iter().rposition(|&b| b == b'.')? + 1..];
-    let has = |known: &[&str]| known.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(ending));
-    ENDINGS.iter().find(|(known, ..)| has(known)).map(|(_, kind, media)| (*kind, *media))
+    let has = |known: &[&str]| {
+        known
+            .iter()
+            .any(|known| known.as_bytes().eq_ignore_ascii_case(ending))
+    };
+    ENDINGS
+        .iter()
+        .find(|(known, ..)| has(known))
+        .map(|(_, kind, media)| (*kind, *media))
 }
 
 /// What a cell of this name and content holds: by the name's ending, else by whether the content is text.
@@ -81,7 +92,10 @@ mod tests {
 
     #[test]
     fn a_type_follows_from_the_ending_else_from_the_kind() {
-        assert_eq!(media_type(b"/a.b/index.html", None), "text/html; charset=utf-8");
+        assert_eq!(
+            media_type(b"/a.b/index.html", None),
+            "text/html; charset=utf-8"
+        );
         assert_eq!(media_type(b"PHOTO.JPG", Some(Text)), "image/jpeg");
         assert_eq!(media_type(b"/a.b/html", None), "application/octet-stream");
         assert_eq!(media_type(b"", None), "application/octet-stream");

@@ -56,7 +56,11 @@ impl Store {
 
     /// Its name: `lmdb`, `lmdb-flat` …
     pub fn name(self) -> &'static str {
-        const NAMES: [[&str; 2]; 3] = [["lmdb", "lmdb-flat"], ["sqlite", "sqlite-flat"], ["redb", "redb-flat"]];
+        const NAMES: [[&str; 2]; 3] = [
+            ["lmdb", "lmdb-flat"],
+            ["sqlite", "sqlite-flat"],
+            ["redb", "redb-flat"],
+        ];
         NAMES[self.engine as usize][self.keys as usize]
     }
 }
@@ -71,10 +75,13 @@ impl FromStr for Store {
     type Err = String;
 
     fn from_str(name: &str) -> std::result::Result<Self, String> {
-        Store::ALL.into_iter().find(|s| s.name() == name).ok_or_else(|| {
-            let names = Store::ALL.map(Store::name).join(", ");
-            format!("there is no object database “{name}”; take one of {names}")
-        })
+        Store::ALL
+            .into_iter()
+            .find(|s| s.name() == name)
+            .ok_or_else(|| {
+                let names = Store::ALL.map(Store::name).join(", ");
+                format!("there is no object database “{name}”; take one of {names}")
+            })
     }
 }
 
@@ -107,13 +114,22 @@ pub(crate) trait View {
     /// Ends it.
     fn end(&mut self) -> Result<()>;
     /// Hands over the head and the body of a key's value; the body only if `whole`.
-    fn get<R>(&mut self, key: &[u8], whole: bool, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>>;
+    fn get<R>(
+        &mut self,
+        key: &[u8],
+        whole: bool,
+        take: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>>;
     /// Copies a part of a key's value: as much of the body from an offset on as there is room for.
     fn part(&mut self, key: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Piece>> {
         self.get(key, true, |head, body| Piece::of(head, body, offset, room))
     }
     /// Hands over the first key from this one on, the head of its value, and the value's whole length.
-    fn lower_bound<R>(&mut self, key: &[u8], take: impl FnOnce(&[u8], &[u8], u64) -> R) -> Result<Option<R>>;
+    fn lower_bound<R>(
+        &mut self,
+        key: &[u8],
+        take: impl FnOnce(&[u8], &[u8], u64) -> R,
+    ) -> Result<Option<R>>;
 }
 
 /// A part of a value that was copied.
@@ -131,7 +147,11 @@ impl Piece {
         let from = usize::try_from(offset).map_or(body.len(), |at| at.min(body.len()));
         let read = room.len().min(body.len() - from);
         room[..read].copy_from_slice(&body[from..from + read]);
-        Piece { head: head.to_vec(), size: body.len() as u64, read }
+        Piece {
+            head: head.to_vec(),
+            size: body.len() as u64,
+            read,
+        }
     }
 }
 
@@ -150,9 +170,20 @@ pub(crate) trait Change {
 /// How keys of one kind are read, within a transaction.
 pub(crate) trait Layout {
     /// Hands over a cell; false when there is none.
-    fn cell<V: View>(&mut self, view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool>;
+    fn cell<V: View>(
+        &mut self,
+        view: &mut V,
+        path: &[u8],
+        take: &mut dyn FnMut(Cell),
+    ) -> Result<bool>;
     /// Reads a part of a cell; `None` when there is none.
-    fn part<V: View>(&mut self, view: &mut V, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>>;
+    fn part<V: View>(
+        &mut self,
+        view: &mut V,
+        path: &[u8],
+        offset: u64,
+        room: &mut [u8],
+    ) -> Result<Option<Part>>;
     /// What a path names.
     fn entry<V: View>(&mut self, view: &mut V, path: &[u8]) -> Result<Option<Entry>>;
     /// What a table holds, in the order of the names; `None` when it is no table.
@@ -179,6 +210,8 @@ impl Keys {
     }
 
     pub(crate) fn from_mark(mark: &[u8]) -> Option<Keys> {
-        [Keys::Nested, Keys::Flat].into_iter().find(|k| k.mark() == mark)
+        [Keys::Nested, Keys::Flat]
+            .into_iter()
+            .find(|k| k.mark() == mark)
     }
 }

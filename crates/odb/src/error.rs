@@ -67,4 +67,11 @@ macro_rules! from_redb {
         }
     )*};
 }
-from_redb!(DatabaseError, TransactionError, TableError, StorageError, CommitError, SetDurabilityError);
+from_redb!(
+    DatabaseError,
+    TransactionError,
+    TableError,
+    StorageError,
+    CommitError,
+    SetDurabilityError
+);

@@ -13,7 +13,12 @@ pub(crate) struct Whole;
 
 impl Layout for Whole {
     #[inline]
-    fn cell<V: View>(&mut self, view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool> {
+    fn cell<V: View>(
+        &mut self,
+        view: &mut V,
+        path: &[u8],
+        take: &mut dyn FnMut(Cell),
+    ) -> Result<bool> {
         let path = path::trimmed(path);
         // Our own two keys begin with a slash.
         if path.is_empty() || path[0] == b'/' {
@@ -27,19 +32,29 @@ impl Layout for Whole {
             Read::Table(_) => {
                 // A path with a slash too many has the key of a table.
                 path::check(path)?;
-                Err(Error::Damaged(format!("“{}” is a table under the key of a cell", shown(path))))
+                Err(Error::Damaged(format!(
+                    "“{}” is a table under the key of a cell",
+                    shown(path)
+                )))
             }
         })?;
         // Nothing is found under a path that cannot be, so only now need it be told from one that merely is not there.
         found.unwrap_or_else(|| path::check(path).map(|()| false))
     }
 
-    fn part<V: View>(&mut self, view: &mut V, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
+    fn part<V: View>(
+        &mut self,
+        view: &mut V,
+        path: &[u8],
+        offset: u64,
+        room: &mut [u8],
+    ) -> Result<Option<Part>> {
         let path = path::checked(path)?;
         if path.is_empty() {
             return Ok(None);
         }
-        view.part(path, offset, room)?.map_or(Ok(None), |piece| value::part(&piece))
+        view.part(path, offset, room)?
+            .map_or(Ok(None), |piece| value::part(&piece))
     }
 
     fn entry<V: View>(&mut self, view: &mut V, path: &[u8]) -> Result<Option<Entry>> {
@@ -48,8 +63,9 @@ impl Layout for Whole {
             return Ok(Some(Entry::Table));
         }
         for key in [path.to_vec(), [path, b"/"].concat()] {
-            let found =
-                view.lower_bound(&key, |found, head, length| (found == key).then(|| value::entry(head, length)))?;
+            let found = view.lower_bound(&key, |found, head, length| {
+                (found == key).then(|| value::entry(head, length))
+            })?;
             if let Some(entry) = found.flatten() {
                 return entry.map(Some);
             }
@@ -62,15 +78,22 @@ impl Layout for Whole {
             return Ok(None);
         }
         let path = path::trimmed(path);
-        let prefix = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
+        let prefix = if path.is_empty() {
+            Vec::new()
+        } else {
+            [path, b"/"].concat()
+        };
         let mut entries = Vec::new();
         let mut from = [&prefix[..], b"\0"].concat();
         loop {
             let next = view.lower_bound(&from, |key, head, length| {
                 // With flat keys our own two keys begin with a slash, as no path does.
-                key.strip_prefix(&prefix[..]).map(|rest| (rest.to_vec(), value::entry(head, length)))
+                key.strip_prefix(&prefix[..])
+                    .map(|rest| (rest.to_vec(), value::entry(head, length)))
             })?;
-            let Some((rest, found)) = next.flatten() else { break };
+            let Some((rest, found)) = next.flatten() else {
+                break;
+            };
             if prefix.is_empty() && rest.first() == Some(&b'/') {
                 from = b"0".to_vec();
                 continue;
@@ -120,7 +143,10 @@ impl engine::Tables for Tables {
 
     fn put<C: Change>(&mut self, change: &mut C, path: &[u8], cell: &Cell) -> Result<()> {
         if path.is_empty() {
-            return Err(Error::Mismatch("/".to_owned(), "the root table, not a cell"));
+            return Err(Error::Mismatch(
+                "/".to_owned(),
+                "the root table, not a cell",
+            ));
         }
         self.table(change, split(path).0)?;
         fits(change, path)?;

@@ -57,7 +57,14 @@ fn make_locks(path: &Path) -> io::Result<()> {
     let file = match opened {
         Ok(file) => file,
         // LMDB reads without locks where it can write nothing, and says what is wrong elsewhere.
-        Err(e) if matches!(Errno::from_io_error(&e), Some(Errno::ROFS | Errno::ACCESS | Errno::PERM)) => return Ok(()),
+        Err(e)
+            if matches!(
+                Errno::from_io_error(&e),
+                Some(Errno::ROFS | Errno::ACCESS | Errno::PERM)
+            ) =>
+        {
+            return Ok(());
+        }
         Err(e) => return Err(e),
     };
     if !file.metadata()?.is_file() {
@@ -90,15 +97,27 @@ impl View for LmdbView {
     }
 
     #[inline]
-    fn get<R>(&mut self, key: &[u8], _whole: bool, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+    fn get<R>(
+        &mut self,
+        key: &[u8],
+        _whole: bool,
+        take: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
         Ok(self.0.get(key)?.map(|value| {
             let (head, body) = value.split_at(HEAD.min(value.len()));
             take(head, body)
         }))
     }
 
-    fn lower_bound<R>(&mut self, key: &[u8], take: impl FnOnce(&[u8], &[u8], u64) -> R) -> Result<Option<R>> {
-        Ok(self.0.lower_bound(key)?.map(|(key, value)| take(key, &value[..HEAD.min(value.len())], value.len() as u64)))
+    fn lower_bound<R>(
+        &mut self,
+        key: &[u8],
+        take: impl FnOnce(&[u8], &[u8], u64) -> R,
+    ) -> Result<Option<R>> {
+        Ok(self
+            .0
+            .lower_bound(key)?
+            .map(|(key, value)| take(key, &value[..HEAD.min(value.len())], value.len() as u64)))
     }
 }
 
@@ -113,8 +132,16 @@ pub(crate) struct LmdbChange<'e> {
 impl<'e> LmdbChange<'e> {
     pub(crate) fn new(env: &'e Env, last: Option<Vec<u8>>) -> Result<Self> {
         let write = env.write()?;
-        let last = if write.key_from(&[])?.is_none() { Some(Vec::new()) } else { last };
-        Ok(LmdbChange { write, max_key: env.max_key(), last })
+        let last = if write.key_from(&[])?.is_none() {
+            Some(Vec::new())
+        } else {
+            last
+        };
+        Ok(LmdbChange {
+            write,
+            max_key: env.max_key(),
+            last,
+        })
     }
 
     /// Commits, and tells the greatest key for the next transaction.

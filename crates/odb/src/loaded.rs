@@ -48,7 +48,9 @@ const CELL: u32 = 1 << 31;
 impl Node {
     /// The node of the one that comes next. There is no room for more in memory long before this overflows.
     fn next<T>(of: &[T], bit: u32) -> Result<Node> {
-        let index = u32::try_from(of.len()).ok().filter(|index| *index < CELL - 1);
+        let index = u32::try_from(of.len())
+            .ok()
+            .filter(|index| *index < CELL - 1);
         index
             .map(|index| Node(index | bit))
             .ok_or_else(|| Error::Engine("there are too many entries to keep in memory".to_owned()))
@@ -65,7 +67,11 @@ impl Node {
 
 impl Loaded {
     pub(crate) fn new(snapshot: Snapshot) -> Loaded {
-        Loaded { snapshot, tables: root(), cells: Vec::new() }
+        Loaded {
+            snapshot,
+            tables: root(),
+            cells: Vec::new(),
+        }
     }
 
     /// Forgets what was loaded from an older commit.
@@ -84,7 +90,10 @@ impl Loaded {
         if self.tables[index].names.is_none() {
             self.load(index)?;
         }
-        self.tables[index].names.as_ref().ok_or_else(|| Error::Engine("a table was not loaded".to_owned()))
+        self.tables[index]
+            .names
+            .as_ref()
+            .ok_or_else(|| Error::Engine("a table was not loaded".to_owned()))
     }
 
     /// Loads one table: one pass over its keys.
@@ -94,13 +103,18 @@ impl Loaded {
         let mut names: Vec<(Vec<u8>, u32)> = Vec::new();
         let mut from = prefix.to_vec();
         while let Some((key, val)) = self.snapshot.lower_bound(&from)? {
-            let Some(name) = key.strip_prefix(&prefix[..]) else { break };
+            let Some(name) = key.strip_prefix(&prefix[..]) else {
+                break;
+            };
             path::check_name(name)?;
             let (head, body) = val.split_at(HEAD.min(val.len()));
             let node = match value::read(head, body)? {
                 Read::Table(number) => {
                     let node = Node::next(&self.tables, 0)?;
-                    self.tables.push(Table { number, names: None });
+                    self.tables.push(Table {
+                        number,
+                        names: None,
+                    });
                     node
                 }
                 Read::Cell(Cell { kind, modified, .. }) => {
@@ -109,7 +123,11 @@ impl Loaded {
                         .locate(key, HEAD)?
                         .ok_or_else(|| Error::Damaged("a key is there and not there".to_owned()))?;
                     let node = Node::next(&self.cells, CELL)?;
-                    self.cells.push(Content { kind, modified, place });
+                    self.cells.push(Content {
+                        kind,
+                        modified,
+                        place,
+                    });
                     node
                 }
             };
@@ -129,7 +147,9 @@ impl Loaded {
             return Ok(Some(node));
         }
         loop {
-            let Some(table) = node.table() else { return Ok(None) };
+            let Some(table) = node.table() else {
+                return Ok(None);
+            };
             let (name, end) = Name::cut(path, at);
             // A name that cannot be is in no table, so nothing else need be checked here.
             match self.names(table)?.get(&name) {
@@ -144,15 +164,24 @@ impl Loaded {
     fn describe(&self, node: Node) -> Entry {
         match node.cell().map(|index| self.cells[index]) {
             None => Entry::Table,
-            Some(Content { kind, modified, place }) => {
-                Entry::Cell { kind, modified, size: self.snapshot.at(place).map_or(0, |body| body.len() as u64) }
-            }
+            Some(Content {
+                kind,
+                modified,
+                place,
+            }) => Entry::Cell {
+                kind,
+                modified,
+                size: self.snapshot.at(place).map_or(0, |body| body.len() as u64),
+            },
         }
     }
 }
 
 fn root() -> Vec<Table> {
-    vec![Table { number: ROOT, names: None }]
+    vec![Table {
+        number: ROOT,
+        names: None,
+    }]
 }
 
 impl Reader for Loaded {
@@ -160,7 +189,12 @@ impl Reader for Loaded {
         let mut part = None;
         self.cell(path, &mut |cell| {
             let Piece { size, read, .. } = Piece::of(&[], cell.body, offset, room);
-            part = Some(Part { kind: cell.kind, modified: cell.modified, size, read });
+            part = Some(Part {
+                kind: cell.kind,
+                modified: cell.modified,
+                size,
+                read,
+            });
         })?;
         Ok(part)
     }
@@ -172,10 +206,23 @@ impl Reader for Loaded {
             // Nothing is found under a path that cannot be, either; it is told as everywhere.
             return path::check(path).map(|()| false);
         };
-        let Some(index) = node.cell() else { return Ok(false) };
-        let Content { kind, modified, place } = self.cells[index];
-        let body = self.snapshot.at(place).ok_or_else(|| Error::Engine("the snapshot moved".to_owned()))?;
-        take(Cell { kind, modified, body });
+        let Some(index) = node.cell() else {
+            return Ok(false);
+        };
+        let Content {
+            kind,
+            modified,
+            place,
+        } = self.cells[index];
+        let body = self
+            .snapshot
+            .at(place)
+            .ok_or_else(|| Error::Engine("the snapshot moved".to_owned()))?;
+        take(Cell {
+            kind,
+            modified,
+            body,
+        });
         Ok(true)
     }
 
@@ -188,9 +235,14 @@ impl Reader for Loaded {
     fn list(&mut self, path: &[u8]) -> Result<Option<Listing>> {
         let path = path::checked(path)?;
         self.refresh()?;
-        let Some(index) = self.walk(path)?.and_then(Node::table) else { return Ok(None) };
+        let Some(index) = self.walk(path)?.and_then(Node::table) else {
+            return Ok(None);
+        };
         let found: Vec<(Vec<u8>, u32)> = self.names(index)?.all().collect();
-        let mut entries: Vec<_> = found.into_iter().map(|(name, node)| (name, self.describe(Node(node)))).collect();
+        let mut entries: Vec<_> = found
+            .into_iter()
+            .map(|(name, node)| (name, self.describe(Node(node))))
+            .collect();
         entries.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(Some(entries))
     }

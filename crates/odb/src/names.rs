@@ -24,20 +24,47 @@ impl<'p> Name<'p> {
     pub(crate) fn cut(path: &'p [u8], at: usize) -> (Name<'p>, usize) {
         let first = word(path, at);
         if let Some(bytes) = end_in(first, path.len() - at) {
-            return (Name { head: [below(first, bytes), 0], length: bytes, rest: &[] }, at + bytes);
+            return (
+                Name {
+                    head: [below(first, bytes), 0],
+                    length: bytes,
+                    rest: &[],
+                },
+                at + bytes,
+            );
         }
         let second = word(path, at + 8);
         if let Some(bytes) = end_in(second, path.len() - at - 8) {
-            return (Name { head: [first, below(second, bytes)], length: 8 + bytes, rest: &[] }, at + 8 + bytes);
+            return (
+                Name {
+                    head: [first, below(second, bytes)],
+                    length: 8 + bytes,
+                    rest: &[],
+                },
+                at + 8 + bytes,
+            );
         }
         let rest = &path[at + HEAD..];
-        let rest = rest.iter().position(|&b| b == b'/').map_or(rest, |slash| &rest[..slash]);
-        (Name { head: [first, second], length: HEAD + rest.len(), rest }, at + HEAD + rest.len())
+        let rest = rest
+            .iter()
+            .position(|&b| b == b'/')
+            .map_or(rest, |slash| &rest[..slash]);
+        (
+            Name {
+                head: [first, second],
+                length: HEAD + rest.len(),
+                rest,
+            },
+            at + HEAD + rest.len(),
+        )
     }
 
     #[inline]
     fn hash(&self) -> usize {
-        let mut hash = fold(self.head[0] ^ 0x9e37_79b9_7f4a_7c15, self.head[1] ^ 0xd1b5_4a32_d192_ed03);
+        let mut hash = fold(
+            self.head[0] ^ 0x9e37_79b9_7f4a_7c15,
+            self.head[1] ^ 0xd1b5_4a32_d192_ed03,
+        );
         for chunk in self.rest.chunks(8) {
             hash = fold(hash ^ word(chunk, 0), 0x9e37_79b9_7f4a_7c15);
         }
@@ -54,7 +81,10 @@ fn word(bytes: &[u8], at: usize) -> u64 {
         _ if left == 0 => 0,
         // The last eight bytes, without those before the place.
         (None, Some(word)) => u64::from_le_bytes(*word) >> (64 - 8 * left),
-        (None, None) => bytes[at..].iter().rev().fold(0, |word, &b| (word << 8) | u64::from(b)),
+        (None, None) => bytes[at..]
+            .iter()
+            .rev()
+            .fold(0, |word, &b| (word << 8) | u64::from(b)),
     }
 }
 
@@ -83,7 +113,11 @@ pub(crate) fn end_of_name(path: &[u8], mut at: usize) -> usize {
 /// The lowest bytes of a word.
 #[inline]
 fn below(word: u64, bytes: usize) -> u64 {
-    if bytes >= 8 { word } else { word & ((1 << (8 * bytes)) - 1) }
+    if bytes >= 8 {
+        word
+    } else {
+        word & ((1 << (8 * bytes)) - 1)
+    }
 }
 
 /// Multiplies, and folds the upper half onto the lower.
@@ -113,9 +147,16 @@ pub(crate) struct Names {
 impl Names {
     /// A table of names without slashes and zero bytes, all different. No value may be the greatest number.
     pub(crate) fn new(names: &[(Vec<u8>, u32)]) -> Names {
-        let slot = Slot { head: [0; 2], length: 0, rest: 0, value: EMPTY };
-        let mut this =
-            Names { slots: vec![slot; (names.len() * 2).next_power_of_two().max(2)].into(), rests: Vec::new() };
+        let slot = Slot {
+            head: [0; 2],
+            length: 0,
+            rest: 0,
+            value: EMPTY,
+        };
+        let mut this = Names {
+            slots: vec![slot; (names.len() * 2).next_power_of_two().max(2)].into(),
+            rests: Vec::new(),
+        };
         for (name, value) in names {
             let (cut, _) = Name::cut(name, 0);
             let mask = this.slots.len() - 1;
@@ -123,8 +164,12 @@ impl Names {
             while this.slots[at].value != EMPTY {
                 at = (at + 1) & mask;
             }
-            this.slots[at] =
-                Slot { head: cut.head, length: name.len() as u32, rest: this.rests.len() as u32, value: *value };
+            this.slots[at] = Slot {
+                head: cut.head,
+                length: name.len() as u32,
+                rest: this.rests.len() as u32,
+                value: *value,
+            };
             this.rests.extend_from_slice(cut.rest);
         }
         this
@@ -157,12 +202,19 @@ impl Names {
 
     /// All names with their numbers, in no order.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Vec<u8>, u32)> + '_ {
-        self.slots.iter().filter(|slot| slot.value != EMPTY).map(|slot| {
-            let mut name: Vec<u8> =
-                slot.head.iter().flat_map(|word| word.to_le_bytes()).take(slot.length as usize).collect();
-            name.extend_from_slice(self.rest(slot));
-            (name, slot.value)
-        })
+        self.slots
+            .iter()
+            .filter(|slot| slot.value != EMPTY)
+            .map(|slot| {
+                let mut name: Vec<u8> = slot
+                    .head
+                    .iter()
+                    .flat_map(|word| word.to_le_bytes())
+                    .take(slot.length as usize)
+                    .collect();
+                name.extend_from_slice(self.rest(slot));
+                (name, slot.value)
+            })
     }
 }
 
@@ -174,13 +226,17 @@ mod tests {
     fn a_path_is_cut_at_every_slash_whatever_its_length() {
         for length in 0..40 {
             for tail in 0..20 {
-                let name = "abcdefghij\u{e9}klmnopqrstuvwxyz0123456789ABCDEF".as_bytes()[..length].to_vec();
+                let name = "abcdefghij\u{e9}klmnopqrstuvwxyz0123456789ABCDEF".as_bytes()[..length]
+                    .to_vec();
                 let path = [&b"x/"[..], &name, &b"/y/"[..], &vec![b'.'; tail]].concat();
                 let (cut, end) = Name::cut(&path, 2);
                 assert_eq!(end, 2 + length, "{length} {tail}");
                 assert_eq!(cut, Name::cut(&name, 0).0, "{length} {tail}");
                 assert_eq!(Name::cut(&name, 0).1, length);
-                assert_eq!((end_of_name(&path, 2), end_of_name(&name, 0)), (2 + length, length));
+                assert_eq!(
+                    (end_of_name(&path, 2), end_of_name(&name, 0)),
+                    (2 + length, length)
+                );
             }
         }
         // Neighbours of the slash, and bytes with the highest bit set, are none.
@@ -190,22 +246,37 @@ mod tests {
     #[test]
     fn every_name_is_found_and_no_other() {
         let names: Vec<(Vec<u8>, u32)> = (0..500u32)
-            .map(|i| (format!("{}{i}", "a-very-long-beginning-".repeat(i as usize % 3)).into_bytes(), i))
+            .map(|i| {
+                (
+                    format!("{}{i}", "a-very-long-beginning-".repeat(i as usize % 3)).into_bytes(),
+                    i,
+                )
+            })
             .collect();
         let table = Names::new(&names);
         for (name, value) in &names {
             assert_eq!(table.get(&Name::cut(name, 0).0), Some(*value));
-            assert_eq!(table.get(&Name::cut(&[name, &b"x"[..]].concat(), 0).0), None);
+            assert_eq!(
+                table.get(&Name::cut(&[name, &b"x"[..]].concat(), 0).0),
+                None
+            );
             assert_eq!(
                 table.get(&Name::cut(&name[..name.len() - 1], 0).0),
-                names.iter().find(|n| n.0 == name[..name.len() - 1]).map(|n| n.1)
+                names
+                    .iter()
+                    .find(|n| n.0 == name[..name.len() - 1])
+                    .map(|n| n.1)
             );
         }
         let mut all: Vec<_> = table.all().collect();
         all.sort_by_key(|(_, value)| *value);
         assert_eq!(all, names);
         let one = Names::new(&[(b"a".to_vec(), 1)]);
-        assert_eq!(one.get(&Name::cut(b"a\0", 0).0), None, "a zero byte is a byte");
+        assert_eq!(
+            one.get(&Name::cut(b"a\0", 0).0),
+            None,
+            "a zero byte is a byte"
+        );
         assert_eq!(Names::new(&[]).get(&Name::cut(b"a", 0).0), None);
     }
 }

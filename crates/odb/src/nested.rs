@@ -19,7 +19,10 @@ pub(crate) struct Key {
 
 impl Key {
     pub(crate) fn new() -> Key {
-        Key { bytes: [0; 8 + path::MAX_NAME], length: 8 }
+        Key {
+            bytes: [0; 8 + path::MAX_NAME],
+            length: 8,
+        }
     }
 
     /// The key of a name in a table; the name has been checked.
@@ -36,7 +39,11 @@ impl Key {
 /// is no such table. `path` is trimmed; a path that cannot be leads nowhere, because a name that cannot be is in no
 /// table.
 #[inline]
-fn walk<'p, V: View>(view: &mut V, key: &mut Key, path: &'p [u8]) -> Result<Option<(u64, &'p [u8])>> {
+fn walk<'p, V: View>(
+    view: &mut V,
+    key: &mut Key,
+    path: &'p [u8],
+) -> Result<Option<(u64, &'p [u8])>> {
     let (mut table, mut at) = (ROOT, 0);
     loop {
         let end = end_of_name(path, at);
@@ -47,7 +54,11 @@ fn walk<'p, V: View>(view: &mut V, key: &mut Key, path: &'p [u8]) -> Result<Opti
         if end == path.len() {
             return Ok(Some((table, name)));
         }
-        match view.get(key.set(table, name), false, number)?.transpose()?.flatten() {
+        match view
+            .get(key.set(table, name), false, number)?
+            .transpose()?
+            .flatten()
+        {
             Some(next) => table = next,
             None => return Ok(None),
         }
@@ -65,12 +76,19 @@ fn number(head: &[u8], body: &[u8]) -> Result<Option<u64>> {
 
 impl Layout for Key {
     #[inline]
-    fn cell<V: View>(&mut self, view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool> {
+    fn cell<V: View>(
+        &mut self,
+        view: &mut V,
+        path: &[u8],
+        take: &mut dyn FnMut(Cell),
+    ) -> Result<bool> {
         let path = path::trimmed(path);
         if let Some((table, name)) = walk(view, self, path)?
             && !name.is_empty()
         {
-            let found = view.get(self.set(table, name), true, |head, body| match value::read(head, body)? {
+            let found = view.get(self.set(table, name), true, |head, body| match value::read(
+                head, body,
+            )? {
                 Read::Cell(cell) => {
                     take(cell);
                     Ok(true)
@@ -85,10 +103,20 @@ impl Layout for Key {
         path::check(path).map(|()| false)
     }
 
-    fn part<V: View>(&mut self, view: &mut V, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
+    fn part<V: View>(
+        &mut self,
+        view: &mut V,
+        path: &[u8],
+        offset: u64,
+        room: &mut [u8],
+    ) -> Result<Option<Part>> {
         let path = path::checked(path)?;
-        let Some((table, name)) = walk(view, self, path)?.filter(|(_, name)| !name.is_empty()) else { return Ok(None) };
-        view.part(self.set(table, name), offset, room)?.map_or(Ok(None), |piece| value::part(&piece))
+        let Some((table, name)) = walk(view, self, path)?.filter(|(_, name)| !name.is_empty())
+        else {
+            return Ok(None);
+        };
+        view.part(self.set(table, name), offset, room)?
+            .map_or(Ok(None), |piece| value::part(&piece))
     }
 
     fn entry<V: View>(&mut self, view: &mut V, path: &[u8]) -> Result<Option<Entry>> {
@@ -98,23 +126,29 @@ impl Layout for Key {
             Some((_, b"")) => Ok(Some(Entry::Table)),
             Some((table, name)) => {
                 let wanted = self.set(table, name).to_vec();
-                let found =
-                    view.lower_bound(&wanted, |key, head, length| (key == wanted).then(|| value::entry(head, length)))?;
+                let found = view.lower_bound(&wanted, |key, head, length| {
+                    (key == wanted).then(|| value::entry(head, length))
+                })?;
                 found.flatten().transpose()
             }
         }
     }
 
     fn list<V: View>(&mut self, view: &mut V, path: &[u8]) -> Result<Option<Listing>> {
-        let Some(number) = table(view, self, path)? else { return Ok(None) };
+        let Some(number) = table(view, self, path)? else {
+            return Ok(None);
+        };
         let prefix = number.to_be_bytes();
         let mut entries = Vec::new();
         let mut from = prefix.to_vec();
         loop {
             let next = view.lower_bound(&from, |key, head, length| {
-                key.strip_prefix(&prefix).map(|name| value::entry(head, length).map(|entry| (name.to_vec(), entry)))
+                key.strip_prefix(&prefix)
+                    .map(|name| value::entry(head, length).map(|entry| (name.to_vec(), entry)))
             })?;
-            let Some((name, entry)) = next.flatten().transpose()? else { return Ok(Some(entries)) };
+            let Some((name, entry)) = next.flatten().transpose()? else {
+                return Ok(Some(entries));
+            };
             path::check_name(&name)?;
             // The smallest key above this one.
             from = [&prefix[..], &name, b"\0"].concat();
@@ -129,7 +163,10 @@ fn table<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<u64
     match walk(view, key, path)? {
         None => Ok(None),
         Some((table, b"")) => Ok(Some(table)),
-        Some((table, name)) => Ok(view.get(key.set(table, name), false, number)?.transpose()?.flatten()),
+        Some((table, name)) => Ok(view
+            .get(key.set(table, name), false, number)?
+            .transpose()?
+            .flatten()),
     }
 }
 
@@ -154,7 +191,8 @@ impl Tables {
         let mut key = Key::new();
         let key = key.set(parent, name);
         let number = match change.head(key)? {
-            Some(head) => number(&head, &[])?.ok_or_else(|| Error::Mismatch(shown(path), "a cell, not a table"))?,
+            Some(head) => number(&head, &[])?
+                .ok_or_else(|| Error::Mismatch(shown(path), "a cell, not a table"))?,
             None => {
                 let number = self.number(change)?;
                 change.put(key, &value::table_value(number), &[])?;
@@ -171,7 +209,9 @@ impl Tables {
         let number = match self.next {
             Some(number) => number,
             None => match change.head(NEXT_KEY)? {
-                Some(head) => value::number_of(&head).map(u64::from_le_bytes).ok_or_else(cut_short)?,
+                Some(head) => value::number_of(&head)
+                    .map(u64::from_le_bytes)
+                    .ok_or_else(cut_short)?,
                 None => ROOT + 1,
             },
         };
@@ -196,7 +236,10 @@ impl engine::Tables for Tables {
     fn put<C: Change>(&mut self, change: &mut C, path: &[u8], cell: &Cell) -> Result<()> {
         let (above, name) = split(path);
         if name.is_empty() {
-            return Err(Error::Mismatch("/".to_owned(), "the root table, not a cell"));
+            return Err(Error::Mismatch(
+                "/".to_owned(),
+                "the root table, not a cell",
+            ));
         }
         let table = self.make(change, above)?;
         let mut key = Key::new();

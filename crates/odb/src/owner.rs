@@ -25,21 +25,41 @@ pub fn standing(file: &Path) -> Result<Standing> {
     // Engines look beside the name that they are given, or beside the file that a link leads to.
     let target = std::fs::canonicalize(file).map_err(Error::io("cannot open", file))?;
     let target = one(&target)?;
-    Ok(if link == Standing::Ours || target == Standing::Strange { target } else { link })
+    Ok(if link == Standing::Ours || target == Standing::Strange {
+        target
+    } else {
+        link
+    })
 }
 
 /// The directory that a file stands in.
 pub(crate) fn directory_of(file: &Path) -> &Path {
-    file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    file.parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 fn one(file: &Path) -> Result<Standing> {
     let directory = directory_of(file);
-    let whose = |meta: Metadata| Whose { uid: meta.uid(), mode: meta.mode() };
-    let target = std::fs::metadata(file).map_err(Error::io("cannot open", file)).map(whose)?;
-    let link = std::fs::symlink_metadata(file).map_err(Error::io("cannot open", file)).map(whose)?;
-    let beside = std::fs::metadata(directory).map_err(Error::io("cannot look at", directory)).map(whose)?;
-    Ok(judge(rustix::process::geteuid().as_raw(), target, link, beside))
+    let whose = |meta: Metadata| Whose {
+        uid: meta.uid(),
+        mode: meta.mode(),
+    };
+    let target = std::fs::metadata(file)
+        .map_err(Error::io("cannot open", file))
+        .map(whose)?;
+    let link = std::fs::symlink_metadata(file)
+        .map_err(Error::io("cannot open", file))
+        .map(whose)?;
+    let beside = std::fs::metadata(directory)
+        .map_err(Error::io("cannot look at", directory))
+        .map(whose)?;
+    Ok(judge(
+        rustix::process::geteuid().as_raw(),
+        target,
+        link,
+        beside,
+    ))
 }
 
 /// Owner and mode.
@@ -71,12 +91,24 @@ mod tests {
         let of = |uid, mode| Whose { uid, mode };
         let (mine, home, tmp) = (of(7, 0o100644), of(7, 0o40755), of(0, 0o41777));
         assert_eq!(judge(7, mine, mine, home), Standing::Ours);
-        assert_eq!(judge(7, of(0, 0o100644), mine, home), Standing::Ours, "root could do anything");
+        assert_eq!(
+            judge(7, of(0, 0o100644), mine, home),
+            Standing::Ours,
+            "root could do anything"
+        );
         assert_eq!(judge(7, mine, mine, tmp), Standing::OpenDirectory);
-        assert_eq!(judge(7, mine, mine, of(0, 0o40777)), Standing::Strange, "no sticky bit");
+        assert_eq!(
+            judge(7, mine, mine, of(0, 0o40777)),
+            Standing::Strange,
+            "no sticky bit"
+        );
         assert_eq!(judge(7, mine, mine, of(8, 0o40755)), Standing::Strange);
         assert_eq!(judge(7, of(8, 0o100644), mine, home), Standing::Strange);
-        assert_eq!(judge(7, mine, of(8, 0o120777), home), Standing::Strange, "a link of another's");
+        assert_eq!(
+            judge(7, mine, of(8, 0o120777), home),
+            Standing::Strange,
+            "a link of another's"
+        );
         assert_eq!(judge(7, of(7, 0o100664), mine, home), Standing::Strange);
     }
 }

@@ -26,20 +26,30 @@ pub(crate) fn check(path: &[u8]) -> Result<()> {
     if is_fine(path) {
         return Ok(());
     }
-    let refuse = |why| Err(Error::Path(String::from_utf8_lossy(&path[..path.len().min(200)]).into_owned(), why));
+    let refuse = |why| {
+        Err(Error::Path(
+            String::from_utf8_lossy(&path[..path.len().min(200)]).into_owned(),
+            why,
+        ))
+    };
     if path.len() > MAX_PATH {
         return refuse("it is longer than 4095 bytes");
     }
     if path.split(|&b| b == b'/').count() > MAX_DEPTH {
         return refuse("it goes through more than 128 tables");
     }
-    refuse(path.split(|&b| b == b'/').find_map(bad_name).unwrap_or("it is no path"))
+    refuse(
+        path.split(|&b| b == b'/')
+            .find_map(bad_name)
+            .unwrap_or("it is no path"),
+    )
 }
 
 /// The same in one pass, because every look-up asks it.
 #[inline]
 fn is_fine(path: &[u8]) -> bool {
-    let name_is_fine = |name: &[u8]| !name.is_empty() && name.len() <= MAX_NAME && name != b"." && name != b"..";
+    let name_is_fine =
+        |name: &[u8]| !name.is_empty() && name.len() <= MAX_NAME && name != b"." && name != b"..";
     let (mut start, mut names) = (0, 1);
     for (at, &byte) in path.iter().enumerate() {
         match byte {
@@ -49,7 +59,8 @@ fn is_fine(path: &[u8]) -> bool {
             _ => {}
         }
     }
-    path.is_empty() || (name_is_fine(&path[start..]) && names <= MAX_DEPTH && path.len() <= MAX_PATH)
+    path.is_empty()
+        || (name_is_fine(&path[start..]) && names <= MAX_DEPTH && path.len() <= MAX_PATH)
 }
 
 /// What is wrong with a name; also asked of names that come out of a file, before anything is written in their place.
@@ -66,7 +77,12 @@ fn bad_name(name: &[u8]) -> Option<&'static str> {
 
 /// Refuses a table's name that comes out of a file and is none.
 pub(crate) fn check_name(name: &[u8]) -> Result<()> {
-    bad_name(name).map_or(Ok(()), |why| Err(Error::Damaged(format!("a table holds “{}”: {why}", shown(name)))))
+    bad_name(name).map_or(Ok(()), |why| {
+        Err(Error::Damaged(format!(
+            "a table holds “{}”: {why}",
+            shown(name)
+        )))
+    })
 }
 
 /// The characters of a path that a sentence quotes: a damaged file may claim a name of a megabyte.
@@ -88,19 +104,39 @@ mod tests {
     #[test]
     fn a_sentence_quotes_no_more_than_the_beginning_of_a_long_name() {
         assert_eq!(shown(b"a/b"), "a/b");
-        assert_eq!(shown("ä".repeat(5000).as_bytes()).chars().count(), MOST_SHOWN + 1);
+        assert_eq!(
+            shown("ä".repeat(5000).as_bytes()).chars().count(),
+            MOST_SHOWN + 1
+        );
     }
 
     #[test]
     fn hostile_paths_are_refused() {
         let long = [b'a'; 256];
         let deep = "a/".repeat(129);
-        for path in
-            [&b".."[..], b"a/../b", b"a//b", b"./a", b"a\0b", b"//etc", b"a//", &long, &[b'a'; 5000], deep.as_bytes()]
-        {
+        for path in [
+            &b".."[..],
+            b"a/../b",
+            b"a//b",
+            b"./a",
+            b"a\0b",
+            b"//etc",
+            b"a//",
+            &long,
+            &[b'a'; 5000],
+            deep.as_bytes(),
+        ] {
             assert!(check(trimmed(path)).is_err(), "{}", shown(path));
         }
-        for path in [&b""[..], b"/", b"a", b"/a/b.html", b"a/b/", b"...", b"a b/\xff"] {
+        for path in [
+            &b""[..],
+            b"/",
+            b"a",
+            b"/a/b.html",
+            b"a/b/",
+            b"...",
+            b"a b/\xff",
+        ] {
             assert!(check(trimmed(path)).is_ok(), "{}", shown(path));
         }
     }

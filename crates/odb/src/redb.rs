@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ::redb::{
-    Database, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition,
-    WriteTransaction,
+    Database, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadableDatabase, ReadableTable, Table,
+    TableDefinition, WriteTransaction,
 };
 
 use crate::engine::{Change, Piece, View};
@@ -34,23 +34,28 @@ impl File {
                 path.display()
             )),
             // Its writer was killed: only a writer may put it right.
-            ::redb::DatabaseError::RepairAborted if !write => {
-                Error::Engine(format!("{} must be repaired first; open it for writing", path.display()))
-            }
+            ::redb::DatabaseError::RepairAborted if !write => Error::Engine(format!(
+                "{} must be repaired first; open it for writing",
+                path.display()
+            )),
             other => other.into(),
         })
     }
 
     /// Opens a file for reading, with a cache of so many bytes.
     pub(crate) fn open_within(path: &Path, cache: usize) -> Result<File> {
-        let db = Database::builder().set_cache_size(cache).open_read_only(path)?;
+        let db = Database::builder()
+            .set_cache_size(cache)
+            .open_read_only(path)?;
         Ok(File::Read(db, Mutex::new(())))
     }
 
     /// A write transaction; `Immediate` is on disk when it is committed, `None` with the next that is.
     pub(crate) fn write(&self, durability: Durability) -> Result<WriteTransaction> {
         match self {
-            File::Read(..) => Err(Error::Engine("the database was opened for reading".to_owned())),
+            File::Read(..) => Err(Error::Engine(
+                "the database was opened for reading".to_owned(),
+            )),
             File::Write(db) => {
                 let mut transaction = db.begin_write()?;
                 transaction.set_durability(durability)?;
@@ -72,7 +77,9 @@ impl RedbView {
     }
 
     fn table(&self) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>> {
-        self.table.as_ref().ok_or_else(|| Error::Engine("no read transaction was begun".to_owned()))
+        self.table
+            .as_ref()
+            .ok_or_else(|| Error::Engine("no read transaction was begun".to_owned()))
     }
 }
 
@@ -91,7 +98,12 @@ impl View for RedbView {
         Ok(())
     }
 
-    fn get<R>(&mut self, key: &[u8], _whole: bool, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+    fn get<R>(
+        &mut self,
+        key: &[u8],
+        _whole: bool,
+        take: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
         Ok(self.table()?.get(key)?.map(|guard| {
             let (head, body) = guard.value().split_at(HEAD.min(guard.value().len()));
             take(head, body)
@@ -107,10 +119,20 @@ impl View for RedbView {
         self.get(key, true, |head, body| Piece::of(head, body, offset, room))
     }
 
-    fn lower_bound<R>(&mut self, key: &[u8], take: impl FnOnce(&[u8], &[u8], u64) -> R) -> Result<Option<R>> {
-        let Some((key, value)) = self.table()?.range(key..)?.next().transpose()? else { return Ok(None) };
+    fn lower_bound<R>(
+        &mut self,
+        key: &[u8],
+        take: impl FnOnce(&[u8], &[u8], u64) -> R,
+    ) -> Result<Option<R>> {
+        let Some((key, value)) = self.table()?.range(key..)?.next().transpose()? else {
+            return Ok(None);
+        };
         let value = value.value();
-        Ok(Some(take(key.value(), &value[..HEAD.min(value.len())], value.len() as u64)))
+        Ok(Some(take(
+            key.value(),
+            &value[..HEAD.min(value.len())],
+            value.len() as u64,
+        )))
     }
 }
 
@@ -125,7 +147,10 @@ impl<'t> RedbChange<'t> {
 
 impl Change for RedbChange<'_> {
     fn head(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        Ok(self.0.get(key)?.map(|guard| guard.value()[..HEAD.min(guard.value().len())].to_vec()))
+        Ok(self
+            .0
+            .get(key)?
+            .map(|guard| guard.value()[..HEAD.min(guard.value().len())].to_vec()))
     }
 
     fn put(&mut self, key: &[u8], head: &[u8], body: &[u8]) -> Result<()> {

@@ -22,7 +22,14 @@ pub(crate) struct Held<'r> {
 
 impl Room {
     pub(crate) fn new(all: u64) -> Room {
-        Room { all, state: Mutex::new(State { free: all, closed: false }), changed: Condvar::new() }
+        Room {
+            all,
+            state: Mutex::new(State {
+                free: all,
+                closed: false,
+            }),
+            changed: Condvar::new(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

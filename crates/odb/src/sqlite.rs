@@ -45,11 +45,14 @@ fn open_as(path: &Path, mode: Mode) -> Result<Connection> {
 /// Opens a file that exists. Without the right to write beside it, it is taken to be one that nobody writes to.
 pub(crate) fn open(path: &Path, write: bool) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = match Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE) {
-        Ok(c) if write || !c.is_readonly(rusqlite::MAIN_DB)? => c,
-        _ if write => Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?,
-        _ => return open_alone(path),
-    };
+    let connection =
+        match Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE) {
+            Ok(c) if write || !c.is_readonly(rusqlite::MAIN_DB)? => c,
+            _ if write => {
+                Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?
+            }
+            _ => return open_alone(path),
+        };
     connection.pragma_update(None, "mmap_size", MAPPED)?;
     ready(connection)
 }
@@ -57,9 +60,15 @@ pub(crate) fn open(path: &Path, write: bool) -> Result<Connection> {
 /// Opens a file that nobody writes to, without the log and the journal that may stand beside it. It is not mapped: one
 /// that is cut short meanwhile is an error then, not a signal.
 fn open_alone(path: &Path) -> Result<Connection> {
-    let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let name = path
+        .to_string_lossy()
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
     let uri = format!("file:{name}?immutable=1");
-    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI;
     ready(Connection::open_with_flags(uri, flags)?)
 }
 
@@ -77,14 +86,25 @@ fn ready(connection: Connection) -> Result<Connection> {
 pub(crate) fn check(path: &Path, mode: Mode) -> Result<()> {
     let connection = open_as(path, mode)?;
     let mut found = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY rootpage, sql")?;
-    let found: Vec<String> = found.query_map([], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
-    let same = found.len() == 2 && found.iter().all(|sql| SCHEMA.split(';').any(|ours| ours.trim() == sql));
+    let found: Vec<String> = found
+        .query_map([], |row| row.get(0))?
+        .collect::<std::result::Result<_, _>>()?;
+    let same = found.len() == 2
+        && found
+            .iter()
+            .all(|sql| SCHEMA.split(';').any(|ours| ours.trim() == sql));
     if !same {
-        return Err(Error::Damaged("its schema is not that of an object database".to_owned()));
+        return Err(Error::Damaged(
+            "its schema is not that of an object database".to_owned(),
+        ));
     }
-    let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    let verdict: String =
+        connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if verdict != "ok" {
-        return Err(Error::Damaged(format!("SQLite: {}", verdict.replace('\n', "; "))));
+        return Err(Error::Damaged(format!(
+            "SQLite: {}",
+            verdict.replace('\n', "; ")
+        )));
     }
     Ok(())
 }
@@ -153,7 +173,9 @@ impl SqliteView {
 fn first_integer(statement: &mut Statement, key: &[u8]) -> Result<Option<i64>> {
     statement.raw_bind_parameter(1, key)?;
     let mut rows = statement.raw_query();
-    Ok(rows.next()?.and_then(|row| row.get_ref(0).ok()?.as_i64().ok()))
+    Ok(rows
+        .next()?
+        .and_then(|row| row.get_ref(0).ok()?.as_i64().ok()))
 }
 
 impl View for SqliteView {
@@ -167,21 +189,34 @@ impl View for SqliteView {
         Ok(())
     }
 
-    fn get<R>(&mut self, key: &[u8], whole: bool, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+    fn get<R>(
+        &mut self,
+        key: &[u8],
+        whole: bool,
+        take: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
         self.0.with_dependent_mut(|_, s| {
             if !whole {
                 match first_integer(&mut s.id, key)? {
                     None => return Ok(None),
-                    Some(id) if id < 0 => return Ok(Some(take(&value::table_value(id.unsigned_abs()), &[]))),
+                    Some(id) if id < 0 => {
+                        return Ok(Some(take(&value::table_value(id.unsigned_abs()), &[])));
+                    }
                     Some(_) => {}
                 }
             }
             let statement = if whole { &mut s.whole } else { &mut s.head };
             statement.raw_bind_parameter(1, key)?;
             let mut rows = statement.raw_query();
-            let Some(row) = rows.next()? else { return Ok(None) };
+            let Some(row) = rows.next()? else {
+                return Ok(None);
+            };
             let head = row.get_ref(0)?.as_blob().unwrap_or_default();
-            let body = if whole { row.get_ref(1)?.as_blob().unwrap_or_default() } else { &[] };
+            let body = if whole {
+                row.get_ref(1)?.as_blob().unwrap_or_default()
+            } else {
+                &[]
+            };
             Ok(Some(take(head, body)))
         })
     }
@@ -190,26 +225,50 @@ impl View for SqliteView {
     fn part(&mut self, key: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Piece>> {
         self.0.with_dependent_mut(|connection, s| {
             let mut rows = s.place.query([key])?;
-            let Some(row) = rows.next()? else { return Ok(None) };
+            let Some(row) = rows.next()? else {
+                return Ok(None);
+            };
             let head = row.get_ref(1)?.as_blob().unwrap_or_default().to_vec();
             if row.get_ref(2)?.as_str() != Ok("blob") {
-                return Err(Error::Damaged("a body is not of the type that it should have".to_owned()));
+                return Err(Error::Damaged(
+                    "a body is not of the type that it should have".to_owned(),
+                ));
             }
-            let blob = connection.blob_open(rusqlite::MAIN_DB, "entry", "body", row.get(0)?, true)?;
+            let blob =
+                connection.blob_open(rusqlite::MAIN_DB, "entry", "body", row.get(0)?, true)?;
             let size = blob.len();
             let from = usize::try_from(offset).map_or(size, |at| at.min(size));
             let read = room.len().min(size - from);
             blob.read_at_exact(&mut room[..read], from)?;
-            Ok(Some(Piece { head, size: size as u64, read }))
+            Ok(Some(Piece {
+                head,
+                size: size as u64,
+                read,
+            }))
         })
     }
 
-    fn lower_bound<R>(&mut self, key: &[u8], take: impl FnOnce(&[u8], &[u8], u64) -> R) -> Result<Option<R>> {
+    fn lower_bound<R>(
+        &mut self,
+        key: &[u8],
+        take: impl FnOnce(&[u8], &[u8], u64) -> R,
+    ) -> Result<Option<R>> {
         self.0.with_dependent_mut(|_, s| {
             let mut rows = s.from.query([key])?;
-            let Some(row) = rows.next()? else { return Ok(None) };
-            let blob = |i| row.get_ref(i).ok().and_then(|v| v.as_blob().ok()).unwrap_or_default();
-            Ok(Some(take(blob(0), blob(1), row.get::<_, i64>(2)?.max(0) as u64)))
+            let Some(row) = rows.next()? else {
+                return Ok(None);
+            };
+            let blob = |i| {
+                row.get_ref(i)
+                    .ok()
+                    .and_then(|v| v.as_blob().ok())
+                    .unwrap_or_default()
+            };
+            Ok(Some(take(
+                blob(0),
+                blob(1),
+                row.get::<_, i64>(2)?.max(0) as u64,
+            )))
         })
     }
 }
@@ -219,7 +278,9 @@ pub(crate) struct SqliteChange<'c>(pub(crate) &'c Connection);
 
 impl Change for SqliteChange<'_> {
     fn head(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let mut statement = self.0.prepare_cached("SELECT head FROM entry WHERE key = ?1")?;
+        let mut statement = self
+            .0
+            .prepare_cached("SELECT head FROM entry WHERE key = ?1")?;
         Ok(statement.query_row([key], |row| row.get(0)).optional()?)
     }
 
@@ -231,7 +292,9 @@ impl Change for SqliteChange<'_> {
         };
         let sql = "INSERT INTO entry (id, key, head, body) VALUES (?4, ?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET \
             head = ?2, body = ?3";
-        self.0.prepare_cached(sql)?.execute(params![key, head, body, id])?;
+        self.0
+            .prepare_cached(sql)?
+            .execute(params![key, head, body, id])?;
         Ok(())
     }
 }

@@ -110,9 +110,15 @@ fn remove_companions(file: &Path) {
 fn remove_leftovers(file: &Path) {
     let Some(name) = file.file_name() else { return };
     let prefix = [name.as_bytes(), b".part-"].concat();
-    for entry in fs::read_dir(directory_of(file)).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory_of(file))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let found = entry.file_name();
-        let Some(rest) = found.as_bytes().strip_prefix(&prefix[..]) else { continue };
+        let Some(rest) = found.as_bytes().strip_prefix(&prefix[..]) else {
+            continue;
+        };
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
         let pid = String::from_utf8_lossy(&rest[..digits]).into_owned();
         if digits > 0 && !Path::new("/proc").join(&pid).exists() {
@@ -124,17 +130,29 @@ fn remove_leftovers(file: &Path) {
 /// Puts the directory's entry for a file on disk.
 fn sync_directory_of(file: &Path) -> Result<()> {
     let directory = directory_of(file);
-    File::open(directory).and_then(|d| d.sync_all()).map_err(Error::io("cannot sync", directory))
+    File::open(directory)
+        .and_then(|d| d.sync_all())
+        .map_err(Error::io("cannot sync", directory))
 }
 
 /// What the reading thread hands to the writing one: content, with its time of change and its share of the room; or why
 /// something was left out.
 enum Loaded<'r> {
-    Entry { item: Found, body: Vec<u8>, modified: i64, _held: Held<'r> },
+    Entry {
+        item: Found,
+        body: Vec<u8>,
+        modified: i64,
+        _held: Held<'r>,
+    },
     LeftOut(String),
 }
 
-fn fill(dir: &Path, file: &Path, store: Store, stop: &(dyn Fn() -> bool + Sync)) -> Result<Transferred> {
+fn fill(
+    dir: &Path,
+    file: &Path,
+    store: Store,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Transferred> {
     let mut done = Transferred::default();
     let walk = Walk::new(dir, store.keys)?;
     let room = Room::new(AHEAD);
@@ -151,10 +169,17 @@ fn fill(dir: &Path, file: &Path, store: Store, stop: &(dyn Fn() -> bool + Sync))
                 if stop() {
                     return Err(Error::Interrupted);
                 }
-                let Ok(loaded) = receiver.recv() else { return Ok(false) };
+                let Ok(loaded) = receiver.recv() else {
+                    return Ok(false);
+                };
                 match loaded? {
                     Loaded::LeftOut(sentence) => done.leave_out(sentence),
-                    Loaded::Entry { item, body, modified, _held } => {
+                    Loaded::Entry {
+                        item,
+                        body,
+                        modified,
+                        _held,
+                    } => {
                         size += body.len() + item.path.len();
                         write_one(writer, &item, &body, modified, &mut done)?;
                     }
@@ -168,7 +193,8 @@ fn fill(dir: &Path, file: &Path, store: Store, stop: &(dyn Fn() -> bool + Sync))
         built
     })?;
     if done.more_left_out > 0 {
-        done.left_out.push(format!("{} more were left out", done.more_left_out));
+        done.left_out
+            .push(format!("{} more were left out", done.more_left_out));
     }
     Ok(done)
 }
@@ -182,14 +208,22 @@ fn read_ahead<'r>(mut walk: Walk, room: &'r Room, sender: &mpsc::SyncSender<Resu
         });
         let failed = loaded.is_err();
         // The writer has given up, or is told to.
-        let Some(loaded) = loaded.transpose() else { return };
+        let Some(loaded) = loaded.transpose() else {
+            return;
+        };
         if sender.send(loaded).is_err() || failed {
             return;
         }
     }
 }
 
-fn write_one(writer: &mut dyn Writer, item: &Found, body: &[u8], modified: i64, done: &mut Transferred) -> Result<()> {
+fn write_one(
+    writer: &mut dyn Writer,
+    item: &Found,
+    body: &[u8],
+    modified: i64,
+    done: &mut Transferred,
+) -> Result<()> {
     if item.is_table {
         done.tables += 1;
         return writer.table(&item.path);
@@ -197,29 +231,66 @@ fn write_one(writer: &mut dyn Writer, item: &Found, body: &[u8], modified: i64, 
     let name = item.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
     done.cells += 1;
     done.bytes += body.len() as u64;
-    writer.put(&item.path, &Cell { kind: kind_of(name, body), modified, body })
+    writer.put(
+        &item.path,
+        &Cell {
+            kind: kind_of(name, body),
+            modified,
+            body,
+        },
+    )
 }
 
 /// Reads one file; `None` when the writer has given up.
 fn load<'r>(walk: &Walk, room: &'r Room, item: Found) -> Result<Option<Loaded<'r>>> {
     if item.is_table {
-        return Ok(room.take(0).map(|held| Loaded::Entry { item, body: Vec::new(), modified: 0, _held: held }));
+        return Ok(room.take(0).map(|held| Loaded::Entry {
+            item,
+            body: Vec::new(),
+            modified: 0,
+            _held: held,
+        }));
     }
     let path = walk.name(&item.path);
-    let Some(mut file) = walk.root.file(&item.path).map_err(Error::io("cannot open", &path))? else {
-        return Err(Error::Engine(format!("{} may not be read, or is no file any more", path.display())));
+    let Some(mut file) = walk
+        .root
+        .file(&item.path)
+        .map_err(Error::io("cannot open", &path))?
+    else {
+        return Err(Error::Engine(format!(
+            "{} may not be read, or is no file any more",
+            path.display()
+        )));
     };
-    let meta = file.metadata().map_err(Error::io("cannot look at", &path))?;
+    let meta = file
+        .metadata()
+        .map_err(Error::io("cannot look at", &path))?;
     if meta.len() > MAX_CELL {
-        return Err(Error::Engine(format!("{} is larger than 512 MiB, which no cell may be", path.display())));
+        return Err(Error::Engine(format!(
+            "{} is larger than 512 MiB, which no cell may be",
+            path.display()
+        )));
     }
-    let Some(held) = room.take(meta.len()) else { return Ok(None) };
+    let Some(held) = room.take(meta.len()) else {
+        return Ok(None);
+    };
     let mut body = Vec::with_capacity(meta.len() as usize + 1);
-    (&mut file).take(meta.len() + 1).read_to_end(&mut body).map_err(Error::io("cannot read", &path))?;
+    (&mut file)
+        .take(meta.len() + 1)
+        .read_to_end(&mut body)
+        .map_err(Error::io("cannot read", &path))?;
     if body.len() as u64 > meta.len() {
-        return Err(Error::Engine(format!("{} grew while it was read", path.display())));
+        return Err(Error::Engine(format!(
+            "{} grew while it was read",
+            path.display()
+        )));
     }
-    Ok(Some(Loaded::Entry { item, body, modified: modified(&meta), _held: held }))
+    Ok(Some(Loaded::Entry {
+        item,
+        body,
+        modified: modified(&meta),
+        _held: held,
+    }))
 }
 
 /// When a file was last changed, in seconds since 1970.
@@ -233,7 +304,10 @@ pub fn export(reader: &mut dyn Reader, dir: &Path) -> Result<Transferred> {
     match fs::read_dir(dir) {
         Ok(mut entries) => {
             if entries.next().is_some() {
-                return Err(Error::Engine(format!("{} is not empty; name a new directory", dir.display())));
+                return Err(Error::Engine(format!(
+                    "{} is not empty; name a new directory",
+                    dir.display()
+                )));
             }
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -245,10 +319,15 @@ pub fn export(reader: &mut dyn Reader, dir: &Path) -> Result<Transferred> {
     let mut open = vec![Vec::new()];
     while let Some(table) = open.pop() {
         // Every name was checked by the reader: none of them leads out of the directory.
-        let entries =
-            reader.list(&table)?.ok_or_else(|| Error::Damaged(format!("the table “{}” went away", shown(&table))))?;
+        let entries = reader
+            .list(&table)?
+            .ok_or_else(|| Error::Damaged(format!("the table “{}” went away", shown(&table))))?;
         for (name, entry) in entries {
-            let path = if table.is_empty() { name } else { [&table, &b"/"[..], &name].concat() };
+            let path = if table.is_empty() {
+                name
+            } else {
+                [&table, &b"/"[..], &name].concat()
+            };
             match entry {
                 Entry::Table => {
                     let to = dir.join(OsStr::from_bytes(&path));
@@ -264,7 +343,12 @@ pub fn export(reader: &mut dyn Reader, dir: &Path) -> Result<Transferred> {
     Ok(done)
 }
 
-fn export_cell(reader: &mut dyn Reader, dir: &Path, path: &[u8], done: &mut Transferred) -> Result<()> {
+fn export_cell(
+    reader: &mut dyn Reader,
+    dir: &Path,
+    path: &[u8],
+    done: &mut Transferred,
+) -> Result<()> {
     let to = dir.join(OsStr::from_bytes(path));
     let mut written = Ok(());
     let found = reader.cell(path, &mut |cell| {
@@ -272,7 +356,10 @@ fn export_cell(reader: &mut dyn Reader, dir: &Path, path: &[u8], done: &mut Tran
         done.bytes += cell.body.len() as u64;
     })?;
     if !found {
-        return Err(Error::Damaged(format!("the cell “{}” went away", shown(path))));
+        return Err(Error::Damaged(format!(
+            "the cell “{}” went away",
+            shown(path)
+        )));
     }
     done.cells += 1;
     written.map_err(Error::io("cannot write", to))
@@ -282,8 +369,11 @@ fn write_file(to: &Path, cell: &Cell) -> std::io::Result<()> {
     let mut file = File::create_new(to)?;
     file.write_all(cell.body)?;
     let since = Duration::from_secs(cell.modified.unsigned_abs());
-    let time: Option<SystemTime> =
-        if cell.modified < 0 { UNIX_EPOCH.checked_sub(since) } else { UNIX_EPOCH.checked_add(since) };
+    let time: Option<SystemTime> = if cell.modified < 0 {
+        UNIX_EPOCH.checked_sub(since)
+    } else {
+        UNIX_EPOCH.checked_add(since)
+    };
     if let Some(time) = time {
         // A time that the file system does not know is no reason to lose the content.
         let _ = file.set_modified(time);

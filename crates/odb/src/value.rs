@@ -23,7 +23,9 @@ impl Kind {
     }
 
     fn from_tag(tag: u8) -> Option<Kind> {
-        [Kind::Text, Kind::Binary, Kind::Script, Kind::Outline].into_iter().find(|k| *k as u8 == tag)
+        [Kind::Text, Kind::Binary, Kind::Script, Kind::Outline]
+            .into_iter()
+            .find(|k| *k as u8 == tag)
     }
 }
 
@@ -115,7 +117,11 @@ pub(crate) fn read<'a>(head: &[u8], body: &'a [u8]) -> Result<Read<'a>> {
         TABLE => Ok(Read::Table(u64::from_le_bytes(number))),
         tag => {
             let kind = Kind::from_tag(tag).ok_or_else(damaged)?;
-            Ok(Read::Cell(Cell { kind, modified: i64::from_le_bytes(number), body }))
+            Ok(Read::Cell(Cell {
+                kind,
+                modified: i64::from_le_bytes(number),
+                body,
+            }))
         }
     }
 }
@@ -124,7 +130,12 @@ pub(crate) fn read<'a>(head: &[u8], body: &'a [u8]) -> Result<Read<'a>> {
 pub(crate) fn part(piece: &Piece) -> Result<Option<Part>> {
     Ok(match read(&piece.head, &[])? {
         Read::Table(_) => None,
-        Read::Cell(c) => Some(Part { kind: c.kind, modified: c.modified, size: piece.size, read: piece.read }),
+        Read::Cell(c) => Some(Part {
+            kind: c.kind,
+            modified: c.modified,
+            size: piece.size,
+            read: piece.read,
+        }),
     })
 }
 
@@ -132,7 +143,11 @@ pub(crate) fn part(piece: &Piece) -> Result<Option<Part>> {
 pub(crate) fn entry(head: &[u8], length: u64) -> Result<Entry> {
     Ok(match read(head, &[])? {
         Read::Table(_) => Entry::Table,
-        Read::Cell(c) => Entry::Cell { kind: c.kind, modified: c.modified, size: length.saturating_sub(HEAD as u64) },
+        Read::Cell(c) => Entry::Cell {
+            kind: c.kind,
+            modified: c.modified,
+            size: length.saturating_sub(HEAD as u64),
+        },
     })
 }
 
@@ -142,11 +157,26 @@ mod tests {
 
     #[test]
     fn values_are_read_as_written_and_nonsense_is_refused() {
-        let cell = Cell { kind: Kind::Outline, modified: -5, body: b"text" };
+        let cell = Cell {
+            kind: Kind::Outline,
+            modified: -5,
+            body: b"text",
+        };
         let head = cell_head(&cell);
         assert!(matches!(read(&head, cell.body), Ok(Read::Cell(c)) if c == cell));
         assert!(matches!(read(&table_value(77), &[]), Ok(Read::Table(77))));
-        assert!(read(&head[..HEAD - 1], b"").is_err() && read(&[9; HEAD], b"").is_err() && read(&[], b"").is_err());
-        assert_eq!(entry(&head, HEAD as u64 + 4).unwrap(), Entry::Cell { kind: Kind::Outline, modified: -5, size: 4 });
+        assert!(
+            read(&head[..HEAD - 1], b"").is_err()
+                && read(&[9; HEAD], b"").is_err()
+                && read(&[], b"").is_err()
+        );
+        assert_eq!(
+            entry(&head, HEAD as u64 + 4).unwrap(),
+            Entry::Cell {
+                kind: Kind::Outline,
+                modified: -5,
+                size: 4
+            }
+        );
     }
 }

@@ -29,8 +29,16 @@ const PIECE: usize = 256 << 10;
 pub(crate) fn scan<V: View>(view: &mut V, keys: Keys, most: u64) -> Result<Verified> {
     view.begin()?;
     let (led_to, holding) = (HashSet::new(), HashSet::new());
-    let mut scan =
-        Scan { view, keys, most, used: 0, led_to, holding, found: Verified::default(), room: vec![0; PIECE] };
+    let mut scan = Scan {
+        view,
+        keys,
+        most,
+        used: 0,
+        led_to,
+        holding,
+        found: Verified::default(),
+        room: vec![0; PIECE],
+    };
     let mut from = Vec::new();
     while let Some(key) = scan.view.lower_bound(&from, |key, _, _| key.to_vec())? {
         if key < from {
@@ -82,25 +90,38 @@ impl<V: View> Scan<'_, V> {
     /// What the file holds cannot be more than the file.
     fn count(&mut self, bytes: u64) -> Result<()> {
         self.used = self.used.saturating_add(bytes);
-        if self.used > self.most { Err(damaged("it says to hold more than the file has bytes")) } else { Ok(()) }
+        if self.used > self.most {
+            Err(damaged("it says to hold more than the file has bytes"))
+        } else {
+            Ok(())
+        }
     }
 
     fn part(&mut self, key: &[u8], offset: u64) -> Result<Option<Part>> {
-        let piece =
-            self.view.part(key, offset, &mut self.room)?.ok_or_else(|| damaged("an entry is there and then is not"))?;
+        let piece = self
+            .view
+            .part(key, offset, &mut self.room)?
+            .ok_or_else(|| damaged("an entry is there and then is not"))?;
         value::part(&piece)
     }
 
     fn nested(&mut self, key: &[u8], part: Option<Part>) -> Result<()> {
-        let (table, name) = key.split_first_chunk::<8>().ok_or_else(|| damaged("a key is cut short"))?;
+        let (table, name) = key
+            .split_first_chunk::<8>()
+            .ok_or_else(|| damaged("a key is cut short"))?;
         check_name(name)?;
         let table = u64::from_be_bytes(*table);
         if table != ROOT {
             self.holding.insert(table);
         }
         if part.is_none() {
-            let number = self.view.get(key, false, |head, _| value::number_of(head))?.flatten();
-            let number = number.map(u64::from_le_bytes).ok_or_else(|| damaged("a table has no number"))?;
+            let number = self
+                .view
+                .get(key, false, |head, _| value::number_of(head))?
+                .flatten();
+            let number = number
+                .map(u64::from_le_bytes)
+                .ok_or_else(|| damaged("a table has no number"))?;
             if number <= ROOT || !self.led_to.insert(number) {
                 return Err(damaged("two entries lead to one table"));
             }

@@ -42,7 +42,13 @@ pub(crate) struct Walk {
 impl Walk {
     pub(crate) fn new(dir: &Path, keys: Keys) -> Result<Walk> {
         let root = Root::open(dir, Links::None).map_err(Error::io("cannot list", dir))?;
-        Ok(Walk { root, dir: dir.to_owned(), keys, next: VecDeque::new(), later: [Vec::new()].into() })
+        Ok(Walk {
+            root,
+            dir: dir.to_owned(),
+            keys,
+            next: VecDeque::new(),
+            later: [Vec::new()].into(),
+        })
     }
 
     /// The name of something in it, for a sentence.
@@ -52,36 +58,72 @@ impl Walk {
 
     /// What stands in a directory, sorted by the keys that it will have: with flat keys a table's ends in a slash.
     fn list(&self, table: &[u8]) -> Result<Vec<Met>> {
-        let listed = self.root.list(table).map_err(Error::io("cannot list", self.name(table)))?;
-        let gone =
-            || Error::Engine(format!("{} cannot be listed, or is no directory any more", self.name(table).display()));
+        let listed = self
+            .root
+            .list(table)
+            .map_err(Error::io("cannot list", self.name(table)))?;
+        let gone = || {
+            Error::Engine(format!(
+                "{} cannot be listed, or is no directory any more",
+                self.name(table).display()
+            ))
+        };
         let mut names = listed.ok_or_else(gone)?;
         let flat = self.keys == Keys::Flat;
         let key = |(name, kind): &(Vec<u8>, FileType)| {
-            [&name[..], if flat && kind.is_dir() { &b"/"[..] } else { &b""[..] }].concat()
+            [
+                &name[..],
+                if flat && kind.is_dir() {
+                    &b"/"[..]
+                } else {
+                    &b""[..]
+                },
+            ]
+            .concat()
         };
         names.sort_by_cached_key(key);
         names
             .into_iter()
-            .map(|(name, kind)| self.met(if table.is_empty() { name } else { [table, b"/", &name].concat() }, kind))
+            .map(|(name, kind)| {
+                self.met(
+                    if table.is_empty() {
+                        name
+                    } else {
+                        [table, b"/", &name].concat()
+                    },
+                    kind,
+                )
+            })
             .collect()
     }
 
     fn met(&self, path: Vec<u8>, kind: FileType) -> Result<Met> {
         if path.iter().filter(|&&b| b == b'/').count() >= MAX_DEPTH {
-            return Err(Error::Path(shown(&path), "it goes through more than 128 directories"));
+            return Err(Error::Path(
+                shown(&path),
+                "it goes through more than 128 directories",
+            ));
         }
         if path.len() > MAX_PATH {
-            return Err(Error::Path(shown(&path[..200]), "it is longer than 4095 bytes"));
+            return Err(Error::Path(
+                shown(&path[..200]),
+                "it is longer than 4095 bytes",
+            ));
         }
         let what = match kind {
             FileType::RegularFile | FileType::Directory => {
-                return Ok(Met::Taken(Found { path, is_table: kind.is_dir() }));
+                return Ok(Met::Taken(Found {
+                    path,
+                    is_table: kind.is_dir(),
+                }));
             }
             FileType::Symlink => "a symbolic link",
             _ => "neither a file nor a directory",
         };
-        Ok(Met::LeftOut(format!("{} is {what} and was left out", self.name(&path).display())))
+        Ok(Met::LeftOut(format!(
+            "{} is {what} and was left out",
+            self.name(&path).display()
+        )))
     }
 }
 
@@ -97,12 +139,19 @@ impl Iterator for Walk {
             }
         }
         let met = self.next.pop_front()?;
-        if let Met::Taken(Found { path, is_table: true }) = &met {
+        if let Met::Taken(Found {
+            path,
+            is_table: true,
+        }) = &met
+        {
             match self.keys {
                 Keys::Nested => self.later.push_back(path.clone()),
                 // With flat keys all that is in a directory comes before what stands behind it.
                 Keys::Flat => match self.list(path) {
-                    Ok(inner) => inner.into_iter().rev().for_each(|met| self.next.push_front(met)),
+                    Ok(inner) => inner
+                        .into_iter()
+                        .rev()
+                        .for_each(|met| self.next.push_front(met)),
                     Err(e) => return Some(Err(e)),
                 },
             }

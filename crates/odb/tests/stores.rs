@@ -13,12 +13,22 @@ fn never() -> bool {
 }
 
 fn readers(database: &Database) -> Vec<Box<dyn Reader>> {
-    [Some(database.reader().unwrap()), database.loaded_reader().unwrap()].into_iter().flatten().collect()
+    [
+        Some(database.reader().unwrap()),
+        database.loaded_reader().unwrap(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn body(reader: &mut dyn Reader, path: &str) -> Option<Vec<u8>> {
     let mut found = None;
-    reader.cell(path.as_bytes(), &mut |cell| found = Some(cell.body.to_vec())).unwrap();
+    reader
+        .cell(path.as_bytes(), &mut |cell| {
+            found = Some(cell.body.to_vec())
+        })
+        .unwrap();
     found
 }
 
@@ -29,7 +39,12 @@ fn tree(dir: &Path) -> BTreeMap<Vec<u8>, Option<Vec<u8>>> {
     while let Some(at) = open.pop() {
         for entry in fs::read_dir(at).unwrap() {
             let path = entry.unwrap().path();
-            let name = path.strip_prefix(dir).unwrap().as_os_str().as_bytes().to_vec();
+            let name = path
+                .strip_prefix(dir)
+                .unwrap()
+                .as_os_str()
+                .as_bytes()
+                .to_vec();
             all.insert(name, path.is_file().then(|| fs::read(&path).unwrap()));
             if path.is_dir() {
                 open.push(path);
@@ -48,7 +63,11 @@ fn sample(dir: &Path) {
     fs::write(dir.join("a/b/c/big.bin"), vec![7; 3 << 20]).unwrap();
     fs::write(dir.join("a/b/notes.opml"), "<opml/>").unwrap();
     fs::write(dir.join("a/run.sh"), "#!/bin/sh\n").unwrap();
-    fs::write(dir.join(std::ffi::OsStr::from_bytes(b"a.d/\xff\xfe \n")), "odd name").unwrap();
+    fs::write(
+        dir.join(std::ffi::OsStr::from_bytes(b"a.d/\xff\xfe \n")),
+        "odd name",
+    )
+    .unwrap();
     for i in 0..300 {
         fs::write(dir.join(format!("a/b/{i:03}.txt")), vec![b'x'; i * 37]).unwrap();
     }
@@ -101,37 +120,77 @@ fn cells_and_tables_are_found_listed_and_told_apart() {
         for mut reader in readers(&database) {
             let r = &mut *reader;
             assert_eq!(body(r, "/a/b/002.txt").unwrap().len(), 74, "{store}");
-            for nothing in
-                ["", "/", "a", "a/", "a/b", "none", "a/none/x", "index.html/x", "a/b/c/empty", "format", "next"]
-            {
+            for nothing in [
+                "",
+                "/",
+                "a",
+                "a/",
+                "a/b",
+                "none",
+                "a/none/x",
+                "index.html/x",
+                "a/b/c/empty",
+                "format",
+                "next",
+            ] {
                 assert_eq!(body(r, nothing), None, "{store} {nothing}");
             }
             for hostile in ["..", "a/../index.html", "a//b", "a//", "//format", "a\0"] {
                 assert!(
-                    matches!(r.cell(hostile.as_bytes(), &mut |_| panic!("found")), Err(Error::Path(..))),
+                    matches!(
+                        r.cell(hostile.as_bytes(), &mut |_| panic!("found")),
+                        Err(Error::Path(..))
+                    ),
                     "{store} {hostile}"
                 );
             }
             let names = |r: &mut dyn Reader, p: &str| {
                 r.list(p.as_bytes()).unwrap().map(|l| {
-                    l.into_iter().map(|(n, e)| (String::from_utf8(n).unwrap(), e == Entry::Table)).collect::<Vec<_>>()
+                    l.into_iter()
+                        .map(|(n, e)| (String::from_utf8(n).unwrap(), e == Entry::Table))
+                        .collect::<Vec<_>>()
                 })
             };
-            let own = |list: &[(&str, bool)]| Some(list.iter().map(|(n, t)| ((*n).to_owned(), *t)).collect::<Vec<_>>());
+            let own = |list: &[(&str, bool)]| {
+                Some(
+                    list.iter()
+                        .map(|(n, t)| ((*n).to_owned(), *t))
+                        .collect::<Vec<_>>(),
+                )
+            };
             assert_eq!(
                 names(r, ""),
-                own(&[("a", true), ("a.d", true), ("a.html", false), ("index.html", false)]),
+                own(&[
+                    ("a", true),
+                    ("a.d", true),
+                    ("a.html", false),
+                    ("index.html", false)
+                ]),
                 "{store}"
             );
-            assert_eq!(names(r, "a/b/c"), own(&[("big.bin", false), ("empty", true)]), "{store}");
+            assert_eq!(
+                names(r, "a/b/c"),
+                own(&[("big.bin", false), ("empty", true)]),
+                "{store}"
+            );
             assert_eq!(names(r, "a/b/c/empty"), own(&[]), "{store}");
             assert_eq!(names(r, "a.html"), None, "{store}");
             assert_eq!(r.entry(b"a/b").unwrap(), Some(Entry::Table));
             assert!(matches!(
                 r.entry(b"a/b/notes.opml").unwrap(),
-                Some(Entry::Cell { kind: Kind::Outline, size: 7, .. })
+                Some(Entry::Cell {
+                    kind: Kind::Outline,
+                    size: 7,
+                    ..
+                })
             ));
-            assert!(matches!(r.entry(b"a/run.sh").unwrap(), Some(Entry::Cell { kind: Kind::Script, .. })));
+            assert!(matches!(
+                r.entry(b"a/run.sh").unwrap(),
+                Some(Entry::Cell {
+                    kind: Kind::Script,
+                    ..
+                })
+            ));
             assert_eq!(r.entry(b"nothing").unwrap(), None);
         }
     }
@@ -146,7 +205,11 @@ fn a_write_is_seen_whole_by_the_next_request_or_not_at_all() {
     for store in Store::ALL {
         let file = base.path().join(store.name());
         import(&dir, &file, store, false, &never).unwrap();
-        let cell = |text: &'static str| Cell { kind: Kind::Text, modified: 5, body: text.as_bytes() };
+        let cell = |text: &'static str| Cell {
+            kind: Kind::Text,
+            modified: 5,
+            body: text.as_bytes(),
+        };
         let database = Database::open_for_writing(&file).unwrap();
         let mut readers = readers(&database);
         for reader in &mut readers {
@@ -164,19 +227,30 @@ fn a_write_is_seen_whole_by_the_next_request_or_not_at_all() {
             w.put(b"old.txt/below", &cell("x"))
         });
         assert!(matches!(failed, Err(Error::Mismatch(..))), "{store}");
-        assert!(database.write(&mut |w| w.put(b"deep", &cell("x"))).is_err(), "a table is no cell");
+        assert!(
+            database.write(&mut |w| w.put(b"deep", &cell("x"))).is_err(),
+            "a table is no cell"
+        );
         assert!(database.write(&mut |w| w.put(b"../x", &cell("x"))).is_err());
         assert!(database.write(&mut |w| w.put(b"", &cell("x"))).is_err());
         for reader in &mut readers {
             assert_eq!(body(&mut **reader, "old.txt").unwrap(), b"new", "{store}");
-            assert_eq!(body(&mut **reader, "deep/er/page.html").unwrap(), b"page", "{store}");
+            assert_eq!(
+                body(&mut **reader, "deep/er/page.html").unwrap(),
+                b"page",
+                "{store}"
+            );
             assert_eq!(reader.list(b"deep/empty").unwrap(), Some(vec![]), "{store}");
         }
         drop(readers);
         drop(database);
         // Again after everything was closed.
         let database = Database::open(&file).unwrap();
-        assert_eq!(body(&mut *database.reader().unwrap(), "deep/er/page.html").unwrap(), b"page", "{store}");
+        assert_eq!(
+            body(&mut *database.reader().unwrap(), "deep/er/page.html").unwrap(),
+            b"page",
+            "{store}"
+        );
     }
 }
 
@@ -184,14 +258,25 @@ fn a_write_is_seen_whole_by_the_next_request_or_not_at_all() {
 fn foreign_and_damaged_files_are_refused() {
     let base = tempfile::tempdir().unwrap();
     let file = base.path().join("f");
-    for content in [&b""[..], b"short", &[0; 5000], b"SQLite format 3\0 and then nothing that SQLite would know"] {
+    for content in [
+        &b""[..],
+        b"short",
+        &[0; 5000],
+        b"SQLite format 3\0 and then nothing that SQLite would know",
+    ] {
         fs::write(&file, content).unwrap();
         assert!(Database::open(&file).is_err());
     }
     assert!(Database::open(base.path()).is_err());
     assert!(Database::open(&base.path().join("none")).is_err());
-    rusqlite::Connection::open(base.path().join("other.db")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
-    assert!(matches!(Database::open(&base.path().join("other.db")), Err(Error::Foreign(_))));
+    rusqlite::Connection::open(base.path().join("other.db"))
+        .unwrap()
+        .execute_batch("CREATE TABLE t (x)")
+        .unwrap();
+    assert!(matches!(
+        Database::open(&base.path().join("other.db")),
+        Err(Error::Foreign(_))
+    ));
 }
 
 #[test]
@@ -205,24 +290,42 @@ fn an_import_replaces_only_when_told_and_leaves_links_out() {
     assert!(went.left_out.len() == 1 && went.left_out[0].contains("symbolic link"));
     assert!(import(&dir, &file, Store::ALL[0], false, &never).is_err());
     // What a killed import left is cleared away by the next; that of a living one stays.
-    let (dead, alive) = (base.path().join("f.part-999999999"), base.path().join("f.part-1"));
+    let (dead, alive) = (
+        base.path().join("f.part-999999999"),
+        base.path().join("f.part-1"),
+    );
     fs::write(&dead, "x").unwrap();
     fs::write(&alive, "x").unwrap();
-    assert!(import(&dir, &file, Store::ALL[2], true, &|| true).is_err(), "interrupted");
-    assert_eq!(Database::open(&file).unwrap().store(), Store::ALL[0], "the old one stays");
+    assert!(
+        import(&dir, &file, Store::ALL[2], true, &|| true).is_err(),
+        "interrupted"
+    );
+    assert_eq!(
+        Database::open(&file).unwrap().store(),
+        Store::ALL[0],
+        "the old one stays"
+    );
     import(&dir, &file, Store::ALL[2], true, &never).unwrap();
     assert_eq!(Database::open(&file).unwrap().store(), Store::ALL[2]);
     assert!(!dead.exists() && alive.exists());
     let full = base.path().join("full");
     fs::create_dir_all(full.join("x")).unwrap();
-    assert!(export(&mut *Database::open(&file).unwrap().reader().unwrap(), &full).is_err());
+    assert!(
+        export(
+            &mut *Database::open(&file).unwrap().reader().unwrap(),
+            &full
+        )
+        .is_err()
+    );
 }
 
 #[test]
 fn a_path_too_long_for_a_flat_key_of_lmdb_is_refused_with_a_reason() {
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().join("site");
-    let long = [&"d".repeat(200), &"e".repeat(200), &"f".repeat(200)].map(|s| s.as_str()).join("/");
+    let long = [&"d".repeat(200), &"e".repeat(200), &"f".repeat(200)]
+        .map(|s| s.as_str())
+        .join("/");
     fs::create_dir_all(dir.join(&long)).unwrap();
     fs::write(dir.join(&long).join("page.html"), "x").unwrap();
     for store in Store::ALL {
@@ -233,7 +336,14 @@ fn a_path_too_long_for_a_flat_key_of_lmdb_is_refused_with_a_reason() {
         } else {
             imported.unwrap();
             let database = Database::open(&file).unwrap();
-            assert!(body(&mut *database.reader().unwrap(), &format!("{long}/page.html")).is_some(), "{store}");
+            assert!(
+                body(
+                    &mut *database.reader().unwrap(),
+                    &format!("{long}/page.html")
+                )
+                .is_some(),
+                "{store}"
+            );
         }
     }
 }

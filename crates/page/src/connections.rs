@@ -53,7 +53,10 @@ pub struct Connections {
 impl Connections {
     /// None yet, and never more than this.
     pub fn at_most(most: usize) -> Connections {
-        Connections { most, open: Mutex::default() }
+        Connections {
+            most,
+            open: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Open>> {

@@ -33,7 +33,8 @@ impl Token {
 
     /// A token that another process made: 32 hexadecimal digits.
     pub fn of(digits: &str) -> Option<Token> {
-        (digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit())).then(|| Token(digits.to_owned()))
+        (digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+            .then(|| Token(digits.to_owned()))
     }
 
     /// Its digits.
@@ -50,7 +51,10 @@ impl Token {
     pub fn strip<'a>(&self, path: &'a str) -> Option<&'a str> {
         let rest = path.strip_prefix('/')?;
         let (given, behind) = rest.as_bytes().split_at_checked(self.0.len())?;
-        let differ = given.iter().zip(self.0.as_bytes()).fold(0u8, |d, (a, b)| d | (a ^ b));
+        let differ = given
+            .iter()
+            .zip(self.0.as_bytes())
+            .fold(0u8, |d, (a, b)| d | (a ^ b));
         // All of the token is ASCII, so the cut is at a character when they are equal.
         (differ == 0 && behind.first().is_none_or(|b| *b == b'/')).then(|| &rest[self.0.len()..])
     }
@@ -65,27 +69,44 @@ pub type Refusal = (StatusCode, &'static str);
 /// The refusal.
 pub fn check(method: &Method, headers: &HeaderMap, port: u16) -> Result<(), Refusal> {
     let mut hosts = headers.get_all(header::HOST).iter();
-    let host = hosts.next().and_then(|h| h.to_str().ok()).unwrap_or_default();
+    let host = hosts
+        .next()
+        .and_then(|h| h.to_str().ok())
+        .unwrap_or_default();
     if hosts.next().is_some() || !ours(host, port) {
-        return Err((StatusCode::MISDIRECTED_REQUEST, "This server answers to 127.0.0.1 and localhost only."));
+        return Err((
+            StatusCode::MISDIRECTED_REQUEST,
+            "This server answers to 127.0.0.1 and localhost only.",
+        ));
     }
     if !matches!(*method, Method::GET | Method::HEAD | Method::POST) {
-        return Err((StatusCode::METHOD_NOT_ALLOWED, "Only GET, HEAD and POST are answered."));
+        return Err((
+            StatusCode::METHOD_NOT_ALLOWED,
+            "Only GET, HEAD and POST are answered.",
+        ));
     }
     match headers.get(header::ORIGIN) {
-        Some(origin) if origin.to_str().ok().and_then(|o| o.strip_prefix("http://")) != Some(host) => {
-            Err((StatusCode::FORBIDDEN, "The request comes from a page of another server."))
+        Some(origin)
+            if origin.to_str().ok().and_then(|o| o.strip_prefix("http://")) != Some(host) =>
+        {
+            Err((
+                StatusCode::FORBIDDEN,
+                "The request comes from a page of another server.",
+            ))
         }
-        None if *method == Method::POST => {
-            Err((StatusCode::FORBIDDEN, "A request that changes something must say which page it comes from."))
-        }
+        None if *method == Method::POST => Err((
+            StatusCode::FORBIDDEN,
+            "A request that changes something must say which page it comes from.",
+        )),
         _ => Ok(()),
     }
 }
 
 fn ours(host: &str, port: u16) -> bool {
     // A browser leaves the port out when it is 80.
-    let (name, given) = host.rsplit_once(':').map_or((host, Some(80)), |(name, p)| (name, p.parse().ok()));
+    let (name, given) = host
+        .rsplit_once(':')
+        .map_or((host, Some(80)), |(name, p)| (name, p.parse().ok()));
     matches!(name, "127.0.0.1" | "localhost") && given == Some(port)
 }
 
@@ -99,13 +120,22 @@ pub const HEADERS: [(HeaderName, HeaderValue); 6] = [
              base-uri 'none'; frame-ancestors 'none'",
         ),
     ),
-    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    ),
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
     // The address holds the token. Within this server the referrer is needed: without it a browser sends the origin
     // “null”.
-    (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+    (
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("same-origin"),
+    ),
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
 ];
 
 #[cfg(test)]
@@ -138,7 +168,10 @@ mod tests {
         }
         assert_eq!(asks(Method::GET, &[]), 421);
         assert_eq!(asks(Method::GET, &[host, host]), 421);
-        assert_eq!(asks(Method::GET, &[host, ("origin", "http://127.0.0.1:8042")]), 200);
+        assert_eq!(
+            asks(Method::GET, &[host, ("origin", "http://127.0.0.1:8042")]),
+            200
+        );
         for wrong in [
             "null",
             "http://localhost:8042",
@@ -146,10 +179,17 @@ mod tests {
             "http://evil.example",
             "http://127.0.0.1:8042.evil.example",
         ] {
-            assert_eq!(asks(Method::GET, &[host, ("origin", wrong)]), 403, "{wrong}");
+            assert_eq!(
+                asks(Method::GET, &[host, ("origin", wrong)]),
+                403,
+                "{wrong}"
+            );
         }
         assert_eq!(asks(Method::POST, &[host]), 403);
-        assert_eq!(asks(Method::POST, &[host, ("origin", "http://127.0.0.1:8042")]), 200);
+        assert_eq!(
+            asks(Method::POST, &[host, ("origin", "http://127.0.0.1:8042")]),
+            200
+        );
         assert_eq!(asks(Method::DELETE, &[host]), 405);
     }
 
@@ -159,9 +199,16 @@ mod tests {
         assert_ne!(a.0, b.0);
         assert_eq!(a.strip(&format!("{}/run/x", a.base())), Some("/run/x"));
         assert_eq!(a.strip(&a.base()), Some(""));
-        for wrong in
-            ["", "/", "//", &b.base(), &a.base()[..20], &format!("{}x", a.base()), &a.base()[1..], "/ééééééééééééééééé"]
-        {
+        for wrong in [
+            "",
+            "/",
+            "//",
+            &b.base(),
+            &a.base()[..20],
+            &format!("{}x", a.base()),
+            &a.base()[1..],
+            "/ééééééééééééééééé",
+        ] {
             assert_eq!(a.strip(wrong), None, "{wrong}");
         }
     }

@@ -53,15 +53,28 @@ impl Item {
     fn read(path: PathBuf, stamp: Stamp) -> Item {
         let entry = archive::entry(path);
         let head = entry.head.map(cleaned);
-        let tables = if head.is_ok() { tables_in(&std::fs::read(&entry.path).unwrap_or_default()) } else { vec![] };
-        Item { path: entry.path, head, tables, stamp, figures: OnceLock::new() }
+        let tables = if head.is_ok() {
+            tables_in(&std::fs::read(&entry.path).unwrap_or_default())
+        } else {
+            vec![]
+        };
+        Item {
+            path: entry.path,
+            head,
+            tables,
+            stamp,
+            figures: OnceLock::new(),
+        }
     }
 
     /// The rows with figures; none where the file cannot be read.
     pub fn figures(&self) -> Arc<Vec<RowFigure>> {
         self.figures
             .get_or_init(|| {
-                Arc::new(lean::figures_from_path(&self.path).map_or_else(|_| vec![], |run| figures_of(&run)))
+                Arc::new(
+                    lean::figures_from_path(&self.path)
+                        .map_or_else(|_| vec![], |run| figures_of(&run)),
+                )
             })
             .clone()
     }
@@ -100,7 +113,11 @@ fn tables_in(text: &[u8]) -> Vec<Table> {
     let key = b"\"probe\"";
     // By their keys, so that a run that names another table in each row takes no longer than one that has as many rows.
     let mut found: BTreeMap<Cow<str>, Table> = BTreeMap::new();
-    for table in Finder::new(key).find_iter(text).take(MAX_ROWS).filter_map(|at| table_of(&text[at + key.len()..])) {
+    for table in Finder::new(key)
+        .find_iter(text)
+        .take(MAX_ROWS)
+        .filter_map(|at| table_of(&text[at + key.len()..]))
+    {
         found.entry(table.key.clone()).or_insert(table);
     }
     let mut tables: Vec<Table> = found.into_values().collect();
@@ -110,7 +127,9 @@ fn tables_in(text: &[u8]) -> Vec<Table> {
 
 /// What follows this mark, with any space around it.
 fn after(text: &[u8], mark: u8) -> Option<&[u8]> {
-    text.trim_ascii_start().strip_prefix(&[mark]).map(<[u8]>::trim_ascii_start)
+    text.trim_ascii_start()
+        .strip_prefix(&[mark])
+        .map(<[u8]>::trim_ascii_start)
 }
 
 /// Bytes of a row's text that its descriptor is looked for in.
@@ -120,14 +139,25 @@ const MOST_DESCRIPTOR: usize = 4096;
 fn table_of(text: &[u8]) -> Option<Table> {
     let name = after(text, b':')?.strip_prefix(b"\"")?;
     let length = name.iter().take(64).position(|b| *b == b'"')?;
-    let (name, rest) = (std::str::from_utf8(&name[..length]).ok()?, &name[length + 1..]);
-    let stated =
-        after(rest, b',').and_then(|rest| rest.strip_prefix(b"\"descriptor\"")).and_then(|rest| after(rest, b':'));
+    let (name, rest) = (
+        std::str::from_utf8(&name[..length]).ok()?,
+        &name[length + 1..],
+    );
+    let stated = after(rest, b',')
+        .and_then(|rest| rest.strip_prefix(b"\"descriptor\""))
+        .and_then(|rest| after(rest, b':'));
     let stated = stated.map(|rest| &rest[..rest.len().min(MOST_DESCRIPTOR)]);
-    let stated =
-        stated.and_then(|rest| serde_json::Deserializer::from_slice(rest).into_iter::<Descriptor>().next()?.ok());
+    let stated = stated.and_then(|rest| {
+        serde_json::Deserializer::from_slice(rest)
+            .into_iter::<Descriptor>()
+            .next()?
+            .ok()
+    });
     let descriptor = stated.unwrap_or_else(|| of_before(name, [&Params::new(), &Params::new()]));
-    Some(Table { title: clean(&descriptor.table.title).trim().to_owned().into(), ..descriptor.table })
+    Some(Table {
+        title: clean(&descriptor.table.title).trim().to_owned().into(),
+        ..descriptor.table
+    })
 }
 
 /// The archive as far as it is known.
@@ -140,7 +170,10 @@ pub struct Index {
 impl Index {
     /// An index that knows nothing yet.
     pub fn new(archive: Archive) -> Index {
-        Index { archive, known: Mutex::default() }
+        Index {
+            archive,
+            known: Mutex::default(),
+        }
     }
 
     /// Reads what is there beside whatever happens next.
@@ -167,10 +200,18 @@ impl Index {
             }
         }
         list.extend(read_all(unread));
-        *known = list.iter().map(|item| (item.path.clone(), item.clone())).collect();
+        *known = list
+            .iter()
+            .map(|item| (item.path.clone(), item.clone()))
+            .collect();
         drop(known);
         list.sort_by(|a, b| {
-            let key = |i: &Arc<Item>| i.head.as_ref().ok().map(|h| (h.started.clone(), h.id.clone()));
+            let key = |i: &Arc<Item>| {
+                i.head
+                    .as_ref()
+                    .ok()
+                    .map(|h| (h.started.clone(), h.id.clone()))
+            };
             key(b).cmp(&key(a)).then_with(|| a.path.cmp(&b.path))
         });
         Ok(list)
@@ -186,12 +227,21 @@ fn read_all(unread: Vec<(PathBuf, Stamp)>) -> Vec<Arc<Item>> {
     let each = unread.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
         let read = |part: &[(PathBuf, Stamp)]| {
-            part.iter().map(|(path, stamp)| Arc::new(Item::read(path.clone(), *stamp))).collect::<Vec<_>>()
+            part.iter()
+                .map(|(path, stamp)| Arc::new(Item::read(path.clone(), *stamp)))
+                .collect::<Vec<_>>()
         };
         // Where the system refuses another thread, this one reads its part.
-        let start = |part| std::thread::Builder::new().spawn_scoped(scope, move || read(part)).map_err(|_| part);
+        let start = |part| {
+            std::thread::Builder::new()
+                .spawn_scoped(scope, move || read(part))
+                .map_err(|_| part)
+        };
         let parts: Vec<_> = unread.chunks(each).map(start).collect();
-        parts.into_iter().flat_map(|part| part.map_or_else(read, |thread| thread.join().unwrap_or_default())).collect()
+        parts
+            .into_iter()
+            .flat_map(|part| part.map_or_else(read, |thread| thread.join().unwrap_or_default()))
+            .collect()
     })
 }
 
@@ -203,16 +253,34 @@ mod tests {
     #[test]
     fn tables_are_found_in_any_spacing_and_nonsense_is_passed_over() {
         let mut run = fixture::run();
-        run.measurements[0].descriptor = Some(Descriptor::of(&Table::new("queues", "Message\u{202e} queues")));
+        run.measurements[0].descriptor = Some(Descriptor::of(&Table::new(
+            "queues",
+            "Message\u{202e} queues",
+        )));
         let compact = tables_in(&serde_json::to_vec(&run).unwrap());
-        assert_eq!(compact, tables_in(&serde_json::to_vec_pretty(&run).unwrap()));
+        assert_eq!(
+            compact,
+            tables_in(&serde_json::to_vec_pretty(&run).unwrap())
+        );
         let has = |key: &str| compact.iter().any(|table| table.key == key);
         assert!(has("syscalls") && has("fs") && !has("web"));
-        assert_eq!(compact.last(), Some(&Table::new("queues", "Message\u{fffd} queues")));
-        for text in [&b"\"probe\""[..], b"\"probe\":", b"\"probe\":\"", b"\"probe\":3", b"\"probe\":\"\xff\xff\""] {
+        assert_eq!(
+            compact.last(),
+            Some(&Table::new("queues", "Message\u{fffd} queues"))
+        );
+        for text in [
+            &b"\"probe\""[..],
+            b"\"probe\":",
+            b"\"probe\":\"",
+            b"\"probe\":3",
+            b"\"probe\":\"\xff\xff\"",
+        ] {
             assert!(tables_in(text).is_empty());
         }
-        for text in [&b"\"probe\":\"fs.x\",\"descriptor\":"[..], b"\"probe\":\"fs.x\",\"descriptor\":{\"table\":3}"] {
+        for text in [
+            &b"\"probe\":\"fs.x\",\"descriptor\":"[..],
+            b"\"probe\":\"fs.x\",\"descriptor\":{\"table\":3}",
+        ] {
             assert_eq!(tables_in(text)[0].key, "fs");
         }
     }
@@ -225,7 +293,10 @@ mod tests {
         let run = fixture::run();
         let path = index.archive.path_of(&run.id);
         std::fs::write(&path, serde_json::to_vec(&run).unwrap()).unwrap();
-        assert_eq!(index.items().unwrap()[0].head.as_ref().unwrap().hostname, "small-guest");
+        assert_eq!(
+            index.items().unwrap()[0].head.as_ref().unwrap().hostname,
+            "small-guest"
+        );
         let mut longer = run.clone();
         longer.host.hostname = "another-guest".into();
         std::fs::write(&path, serde_json::to_vec(&longer).unwrap()).unwrap();

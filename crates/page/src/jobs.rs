@@ -101,11 +101,18 @@ pub enum Refused {
 impl Jobs {
     /// No measurement yet; `program` is what measures.
     pub fn new(program: PathBuf) -> Jobs {
-        Jobs { program, unseen: UNSEEN, current: Arc::default() }
+        Jobs {
+            program,
+            unseen: UNSEEN,
+            current: Arc::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<State>> {
-        self.current.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The measurement that runs, or the last one.
@@ -138,11 +145,16 @@ impl Jobs {
         }
         let number = current.as_ref().map_or_else(first_number, |s| s.job + 1);
         let mut command = Command::new(&self.program);
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let (sender, started) = mpsc::channel();
         let (shared, unseen) = (self.current.clone(), self.unseen);
         // The kernel ends the child with the thread that started it, so this thread stays until the child is gone.
-        let thread = std::thread::Builder::new().spawn(move || watch(command, &sender, &shared, unseen));
+        let thread =
+            std::thread::Builder::new().spawn(move || watch(command, &sender, &shared, unseen));
         thread.map_err(|e| Refused::Failed(format!("cannot start measuring: {e}")))?;
         let group = match started.recv() {
             Ok(Ok(group)) => group,
@@ -164,7 +176,11 @@ impl Jobs {
     /// Asks the measurement to stop, where a number is given only the one of this number; it keeps what it has. Asked
     /// again, it ends at once.
     pub fn stop(&self, number: Option<u64>) {
-        if let Some(s) = self.lock().as_mut().filter(|s| number.is_none_or(|number| s.job == number)) {
+        if let Some(s) = self
+            .lock()
+            .as_mut()
+            .filter(|s| number.is_none_or(|number| s.job == number))
+        {
             s.stop();
         }
     }
@@ -173,7 +189,10 @@ impl Jobs {
     pub fn end(&self) {
         self.stop(None);
         let over = |s: &mut Option<State>| s.as_ref().is_some_and(|s| s.phase != Phase::Ended);
-        let waited = self.current.1.wait_timeout_while(self.lock(), PATIENCE, over);
+        let waited = self
+            .current
+            .1
+            .wait_timeout_while(self.lock(), PATIENCE, over);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(s) = state.as_mut().filter(|_| timeout.timed_out()) {
             let _ = child::signal_group(s.group, libc::SIGKILL);
@@ -183,12 +202,19 @@ impl Jobs {
 
 /// The first measurement's number: none that a page has which was made before this process began.
 fn first_number() -> u64 {
-    std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_millis() as u64)
+    std::time::UNIX_EPOCH
+        .elapsed()
+        .map_or(1, |since| since.as_millis() as u64)
 }
 
 type Shared = (Mutex<Option<State>>, Condvar);
 
-fn watch(mut command: Command, started: &mpsc::Sender<std::io::Result<i32>>, shared: &Shared, unseen: Duration) {
+fn watch(
+    mut command: Command,
+    started: &mpsc::Sender<std::io::Result<i32>>,
+    shared: &Shared,
+    unseen: Duration,
+) {
     let mut process = match child::die_with_parent(&mut command).spawn() {
         Ok(process) => process,
         Err(e) => {
@@ -222,7 +248,12 @@ fn listen(err: impl Read, shared: &Shared, unseen: Duration) {
             Ok(_) => {}
         }
         let event = Event::of_line(&String::from_utf8_lossy(&line));
-        if let Some(s) = shared.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        if let Some(s) = shared
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_mut()
+        {
             s.take(event);
             // A measurement that goes on until it is stopped tells each of its rounds: it is asked here whether
             // somebody looks.
@@ -244,7 +275,8 @@ impl State {
     }
 
     fn elapsed(&self) -> f64 {
-        self.begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64())
+        self.begun
+            .map_or(0.0, |begun| begun.elapsed().as_secs_f64())
     }
 
     fn stop(&mut self) {
@@ -267,7 +299,11 @@ impl State {
                 self.round = round;
                 self.doing = format!("round {round}");
                 self.timings = figures.into_iter().take(4).collect();
-                self.figures = self.timings.iter().map(|timing| significant(timing.value)).collect();
+                self.figures = self
+                    .timings
+                    .iter()
+                    .map(|timing| significant(timing.value))
+                    .collect();
             }
             Event::Live(live) => {
                 self.told += 1;
@@ -320,7 +356,10 @@ mod tests {
     use super::*;
 
     fn shell(script: &str) -> (Jobs, Vec<String>) {
-        (Jobs::new("/bin/sh".into()), vec!["-c".into(), script.into()])
+        (
+            Jobs::new("/bin/sh".into()),
+            vec!["-c".into(), script.into()],
+        )
     }
 
     fn wait_for(jobs: &Jobs, until: impl Fn(&State) -> bool) -> State {
@@ -343,7 +382,10 @@ mod tests {
         );
         let first = jobs.start("a test", &words, false).unwrap();
         let state = wait_for(&jobs, |s| s.phase == Phase::Ended);
-        assert_eq!((state.done, state.notes.as_slice(), state.well), (0.5, &["careful".to_owned()][..], true));
+        assert_eq!(
+            (state.done, state.notes.as_slice(), state.well),
+            (0.5, &["careful".to_owned()][..], true)
+        );
         assert_eq!(state.run.as_deref(), Some("20260101T000000Z-00000001"));
         assert_eq!(jobs.start("another", &words, false).unwrap(), first + 1);
         jobs.end();
@@ -356,25 +398,40 @@ mod tests {
         let mut state = wait_for(&jobs, |s| s.phase == Phase::Ended);
         let row = |n: i64, value: f64| {
             let all = fixture::run().measurements;
-            let mut row = all.into_iter().find(|m| m.estimate.is_some()).unwrap().without_samples();
+            let mut row = all
+                .into_iter()
+                .find(|m| m.estimate.is_some())
+                .unwrap()
+                .without_samples();
             row.params = row.params.with("n", n);
             row.estimate.as_mut().unwrap().value = value;
             Event::Row(Box::new(row))
         };
-        [row(1, 1.0), row(2, 2.0), row(1, 3.0)].into_iter().for_each(|event| state.take(event));
-        let values: Vec<f64> = state.rows.iter().map(|r| r.estimate.unwrap().value).collect();
+        [row(1, 1.0), row(2, 2.0), row(1, 3.0)]
+            .into_iter()
+            .for_each(|event| state.take(event));
+        let values: Vec<f64> = state
+            .rows
+            .iter()
+            .map(|r| r.estimate.unwrap().value)
+            .collect();
         assert_eq!((values, state.told), (vec![3.0, 2.0], 3));
         (0..ROWS as i64 + 5).for_each(|n| state.take(row(n, 0.0)));
         assert_eq!(state.rows.len(), ROWS);
         let mut skipped = fixture::run().measurements[0].without_samples();
         (skipped.estimate, skipped.probe) = (None, "skipped".into());
         state.take(Event::Row(Box::new(skipped)));
-        assert!(state.rows.iter().all(|row| row.probe != "skipped"), "what has no figure is in the run alone");
+        assert!(
+            state.rows.iter().all(|row| row.probe != "skipped"),
+            "what has no figure is in the run alone"
+        );
     }
 
     #[test]
     fn a_second_measurement_is_told_of_the_first_and_stopping_ends_it() {
-        let (jobs, words) = shell("trap 'echo stopped >&2; exit 3' TERM; echo ready >&2; while :; do sleep 0.05; done");
+        let (jobs, words) = shell(
+            "trap 'echo stopped >&2; exit 3' TERM; echo ready >&2; while :; do sleep 0.05; done",
+        );
         jobs.start("the first", &words, false).unwrap();
         wait_for(&jobs, |s| !s.notes.is_empty());
         match jobs.start("the second", &words, false) {
@@ -383,29 +440,46 @@ mod tests {
         }
         jobs.stop(None);
         let state = wait_for(&jobs, |s| s.phase == Phase::Ended);
-        assert!(!state.well && state.notes.contains(&"stopped".to_owned()), "{state:?}");
+        assert!(
+            !state.well && state.notes.contains(&"stopped".to_owned()),
+            "{state:?}"
+        );
     }
 
     #[test]
     fn a_budget_is_kept_with_its_names_cleaned_and_its_numbers_bounded() {
-        let part = LivePart { name: "with \u{1b}[2Jx".into(), all: 7.0, slow: -1.0 };
-        let live =
-            cleaned(Live { sentence: "a\u{1b}b".into(), rate: f64::NAN, parts: vec![part; 20], ..Live::default() });
+        let part = LivePart {
+            name: "with \u{1b}[2Jx".into(),
+            all: 7.0,
+            slow: -1.0,
+        };
+        let live = cleaned(Live {
+            sentence: "a\u{1b}b".into(),
+            rate: f64::NAN,
+            parts: vec![part; 20],
+            ..Live::default()
+        });
         assert!(!live.sentence.contains('\u{1b}') && live.rate == 0.0 && live.parts.len() == PARTS);
         assert!(
-            (live.parts[0].all, live.parts[0].slow) == (1.0, 0.0) && !live.parts[0].name.contains('\u{1b}'),
+            (live.parts[0].all, live.parts[0].slow) == (1.0, 0.0)
+                && !live.parts[0].name.contains('\u{1b}'),
             "{live:?}"
         );
     }
 
     #[test]
     fn what_goes_on_ends_when_nobody_watches_and_only_its_own_tab_stops_it() {
-        let (mut jobs, words) = shell("trap 'exit 3' TERM; while :; do echo round >&2; sleep 0.05; done");
+        let (mut jobs, words) =
+            shell("trap 'exit 3' TERM; while :; do echo round >&2; sleep 0.05; done");
         let number = jobs.start("a loop", &words, true).unwrap();
         wait_for(&jobs, |s| s.notes.len() > 2);
         assert_eq!(jobs.state().unwrap().phase, Phase::Running, "it is watched");
         jobs.stop(Some(number + 1));
-        assert_eq!(jobs.state().unwrap().phase, Phase::Running, "another one was meant");
+        assert_eq!(
+            jobs.state().unwrap().phase,
+            Phase::Running,
+            "another one was meant"
+        );
         jobs.stop(Some(number));
         wait_for(&jobs, |s| s.phase == Phase::Ended);
         jobs.unseen = Duration::ZERO;
@@ -418,6 +492,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_said() {
-        assert!(matches!(Jobs::new("/nonexistent".into()).start("x", &[], false), Err(Refused::Failed(_))));
+        assert!(matches!(
+            Jobs::new("/nonexistent".into()).start("x", &[], false),
+            Err(Refused::Failed(_))
+        ));
     }
 }

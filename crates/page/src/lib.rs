@@ -39,7 +39,11 @@ impl Page {
     /// When the port is taken, or the system gives no randomness.
     pub fn bind(port: u16) -> io::Result<Page> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
-        Ok(Page { listener, token: guard::Token::random()?, again: false })
+        Ok(Page {
+            listener,
+            token: guard::Token::random()?,
+            again: false,
+        })
     }
 
     /// The address to open, token included.
@@ -47,7 +51,11 @@ impl Page {
     /// # Errors
     /// When the system does not tell the port.
     pub fn address(&self) -> io::Result<String> {
-        Ok(format!("http://{}{}/", self.listener.local_addr()?, self.token.base()))
+        Ok(format!(
+            "http://{}{}/",
+            self.listener.local_addr()?,
+            self.token.base()
+        ))
     }
 
     /// Starts a process that takes the page over with [`Page::taken_over`]. It has the socket as its standard output
@@ -60,10 +68,14 @@ impl Page {
     pub fn start(&self, command: &mut Command, again: bool) -> io::Result<Child> {
         let listener = OwnedFd::from(self.listener.try_clone()?);
         let mut child = command.stdin(Stdio::piped()).stdout(listener).spawn()?;
-        child
-            .stdin
-            .take()
-            .map_or(Ok(()), |mut pipe| writeln!(pipe, "{}{}", self.token.text(), if again { AGAIN } else { "" }))?;
+        child.stdin.take().map_or(Ok(()), |mut pipe| {
+            writeln!(
+                pipe,
+                "{}{}",
+                self.token.text(),
+                if again { AGAIN } else { "" }
+            )
+        })?;
         Ok(child)
     }
 
@@ -75,11 +87,18 @@ impl Page {
         let listener = TcpListener::from(io::stdout().as_fd().try_clone_to_owned()?);
         let mut text = String::new();
         io::stdin().take(64).read_to_string(&mut text)?;
-        let (digits, again) =
-            text.trim_end().strip_suffix(AGAIN).map_or((text.trim_end(), false), |digits| (digits, true));
-        let token = guard::Token::of(digits)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no token was handed over"))?;
-        Ok(Page { listener, token, again })
+        let (digits, again) = text
+            .trim_end()
+            .strip_suffix(AGAIN)
+            .map_or((text.trim_end(), false), |digits| (digits, true));
+        let token = guard::Token::of(digits).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "no token was handed over")
+        })?;
+        Ok(Page {
+            listener,
+            token,
+            again,
+        })
     }
 
     /// Serves until `stop` is set; a measurement that runs then is stopped, and what it measured is kept.

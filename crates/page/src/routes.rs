@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Form, FromRequest, FromRequestParts, Multipart, Path, Query, Request, State};
+use axum::extract::{
+    DefaultBodyLimit, Form, FromRequest, FromRequestParts, Multipart, Path, Query, Request, State,
+};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -15,8 +17,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::pages::{
-    self, Answer, calculator, compare, docs, history, import, kept, list, measure, reference as published, run,
-    services, sweeps,
+    self, Answer, calculator, compare, docs, history, import, kept, list, measure,
+    reference as published, run, services, sweeps,
 };
 use crate::site::Site;
 
@@ -31,26 +33,50 @@ pub fn router(site: Arc<Site>) -> Router {
     Router::new()
         .route("/", asked(list::page))
         .route("/run/{id}", named(run::page))
-        .route("/run/{id}/record", download("json", "application/json", run::record))
-        .route("/run/{id}/report", download("html", "text/html; charset=utf-8", run::report))
-        .route("/run/{id}/rows", download("csv", "text/csv; charset=utf-8", run::rows))
+        .route(
+            "/run/{id}/record",
+            download("json", "application/json", run::record),
+        )
+        .route(
+            "/run/{id}/report",
+            download("html", "text/html; charset=utf-8", run::report),
+        )
+        .route(
+            "/run/{id}/rows",
+            download("csv", "text/csv; charset=utf-8", run::rows),
+        )
         .route("/run/{id}/words", post(describe))
         .route("/run/{id}/remove", post(remove))
-        .route("/compare", asked(|site, pairs: &Vec<_>| compare::page(site, pairs)))
+        .route(
+            "/compare",
+            asked(|site, pairs: &Vec<_>| compare::page(site, pairs)),
+        )
         .route("/history", asked(history::page))
         .route("/references", page(|site| Ok(published::list(site))))
         .route("/reference/{name}", named(published::system))
         .route("/replay/{name}", named(published::replayed))
-        .route("/measure", page(|site| Ok(measure::page(site, None, &measure::Wanted::default()))).post(begin))
-        .route("/services", page(|site| Ok(services::page(site, None))).post(explain))
+        .route(
+            "/measure",
+            page(|site| Ok(measure::page(site, None, &measure::Wanted::default()))).post(begin),
+        )
+        .route(
+            "/services",
+            page(|site| Ok(services::page(site, None))).post(explain),
+        )
         .route("/sweeps", page(sweeps::list))
         .route("/sweep/{number}", named(sweeps::one))
-        .route("/sweep/{number}/report", download("html", "text/html; charset=utf-8", sweeps::report))
+        .route(
+            "/sweep/{number}/report",
+            download("html", "text/html; charset=utf-8", sweeps::report),
+        )
         .route("/sweep/{number}/host/{host}", get(sweep_host))
         .route("/measure/state", get(state))
         .route("/measure/sofar", get(so_far))
         .route("/measure/stop", post(stop))
-        .route("/zerofill", asked(|site, fields| Ok(calculator::page(site, fields))))
+        .route(
+            "/zerofill",
+            asked(|site, fields| Ok(calculator::page(site, fields))),
+        )
         .route("/zerofill/solved", get(solved))
         .route("/zerofill/measure", post(take_timings))
         .route(
@@ -60,7 +86,10 @@ pub fn router(site: Arc<Site>) -> Router {
                 .layer(DefaultBodyLimit::max(MAX_BYTES as usize + FORM)),
         )
         .route("/docs", page(|site| docs::list(&site.base)))
-        .route("/docs/{name}", named(|site, name| docs::page(&site.base, name)))
+        .route(
+            "/docs/{name}",
+            named(|site, name| docs::page(&site.base, name)),
+        )
         .route("/static/{file}", get(file))
         .fallback(nothing)
         .layer(DefaultBodyLimit::max(FORM))
@@ -74,12 +103,18 @@ fn page(of: fn(&Site) -> Answer) -> MethodRouter<Arc<Site>> {
 
 /// A page of what the address names.
 fn named(of: fn(&Site, &str) -> Answer) -> MethodRouter<Arc<Site>> {
-    get(move |State(site): Shared, Path(name): Path<String>| make(site, move |site| of(site, &name)))
+    get(move |State(site): Shared, Path(name): Path<String>| {
+        make(site, move |site| of(site, &name))
+    })
 }
 
 /// A page of what the query asks for.
-fn asked<T: DeserializeOwned + Send + 'static>(of: fn(&Site, &T) -> Answer) -> MethodRouter<Arc<Site>> {
-    get(move |State(site): Shared, Asked(wanted): Asked<T>| make(site, move |site| of(site, &wanted)))
+fn asked<T: DeserializeOwned + Send + 'static>(
+    of: fn(&Site, &T) -> Answer,
+) -> MethodRouter<Arc<Site>> {
+    get(move |State(site): Shared, Asked(wanted): Asked<T>| {
+        make(site, move |site| of(site, &wanted))
+    })
 }
 
 /// A file of what the address names.
@@ -93,7 +128,13 @@ fn download(
         let plain = id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "");
         let disposition = format!("attachment; filename=\"fingerpost-{plain}.{ending}\"");
         made(site, move |site| match content(site, &id) {
-            Ok(bytes) => ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes)
+            Ok(bytes) => (
+                [
+                    (header::CONTENT_TYPE, kind.to_owned()),
+                    (header::CONTENT_DISPOSITION, disposition),
+                ],
+                bytes,
+            )
                 .into_response(),
             Err(wrong) => pages::respond(&site.base, Err(wrong)),
         })
@@ -101,7 +142,10 @@ fn download(
 }
 
 /// Makes an answer where waiting for the disk holds nobody up.
-async fn made(site: Arc<Site>, answer: impl FnOnce(&Site) -> Response + Send + 'static) -> Response {
+async fn made(
+    site: Arc<Site>,
+    answer: impl FnOnce(&Site) -> Response + Send + 'static,
+) -> Response {
     let made = tokio::task::spawn_blocking(move || answer(&site)).await;
     // It was not begun, because the page ends.
     made.unwrap_or_else(|_| pages::plain(StatusCode::SERVICE_UNAVAILABLE, "The page is ending."))
@@ -120,9 +164,17 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Site>> for Asked<T> {
 
     async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Response> {
         let wrong = |_| {
-            pages::respond(&site.base, Err(pages::bad("The address has a part that this page does not understand.")))
+            pages::respond(
+                &site.base,
+                Err(pages::bad(
+                    "The address has a part that this page does not understand.",
+                )),
+            )
         };
-        Query::from_request_parts(parts, site).await.map(|Query(asked)| Asked(asked)).map_err(wrong)
+        Query::from_request_parts(parts, site)
+            .await
+            .map(|Query(asked)| Asked(asked))
+            .map_err(wrong)
     }
 }
 
@@ -133,14 +185,29 @@ impl<T: DeserializeOwned> FromRequest<Arc<Site>> for Filled<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, site: &Arc<Site>) -> Result<Self, Response> {
-        let wrong = |_| pages::respond(&site.base, Err(pages::bad("The form is not the one of this page.")));
-        Form::from_request(request, site).await.map(|Form(filled)| Filled(filled)).map_err(wrong)
+        let wrong = |_| {
+            pages::respond(
+                &site.base,
+                Err(pages::bad("The form is not the one of this page.")),
+            )
+        };
+        Form::from_request(request, site)
+            .await
+            .map(|Form(filled)| Filled(filled))
+            .map_err(wrong)
     }
 }
 
-async fn describe(State(site): Shared, Path(id): Path<String>, Filled(wanted): Filled<kept::Wanted>) -> Response {
+async fn describe(
+    State(site): Shared,
+    Path(id): Path<String>,
+    Filled(wanted): Filled<kept::Wanted>,
+) -> Response {
     let to = format!("{}/run/{id}", site.base);
-    go_on(site, to, move |site| kept::describe(site, &id, wanted).map_err(Err)).await
+    go_on(site, to, move |site| {
+        kept::describe(site, &id, wanted).map_err(Err)
+    })
+    .await
 }
 
 async fn remove(State(site): Shared, Path(id): Path<String>) -> Response {
@@ -154,7 +221,13 @@ async fn go_on(
     to: String,
     asked: impl FnOnce(&Site) -> Result<(), Answer> + Send + 'static,
 ) -> Response {
-    made(site, move |site| asked(site).map_or_else(|wrong| pages::respond(&site.base, wrong), |()| redirect(&to))).await
+    made(site, move |site| {
+        asked(site).map_or_else(
+            |wrong| pages::respond(&site.base, wrong),
+            |()| redirect(&to),
+        )
+    })
+    .await
 }
 
 fn redirect(to: &str) -> Response {
@@ -175,8 +248,10 @@ async fn begin(State(site): Shared, Filled(wanted): Filled<measure::Wanted>) -> 
 
 async fn explain(State(site): Shared, Filled(wanted): Filled<services::Wanted>) -> Response {
     let to = format!("{}/services", site.base);
-    go_on(site, to, move |site| services::start(site, &wanted).map_err(|wrong| Ok(services::page(site, Some(wrong)))))
-        .await
+    go_on(site, to, move |site| {
+        services::start(site, &wanted).map_err(|wrong| Ok(services::page(site, Some(wrong))))
+    })
+    .await
 }
 
 async fn state(State(site): Shared) -> Response {
@@ -186,7 +261,12 @@ async fn state(State(site): Shared) -> Response {
 
 /// The part of the page that shows what is known so far.
 async fn so_far(State(site): Shared) -> Response {
-    part(site, |site| site.jobs.state().map_or_else(String::new, |s| measure::so_far(&s).into_string())).await
+    part(site, |site| {
+        site.jobs
+            .state()
+            .map_or_else(String::new, |s| measure::so_far(&s).into_string())
+    })
+    .await
 }
 
 /// The part of the calculator that shows what follows from its fields.
@@ -198,7 +278,11 @@ async fn solved(State(site): Shared, Asked(fields): Asked<calculator::Fields>) -
 async fn part(site: Arc<Site>, text: impl FnOnce(&Site) -> String + Send + 'static) -> Response {
     made(site, move |site| {
         let text = text(site);
-        ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], guard::text(text.as_bytes())).into_response()
+        (
+            [(header::CONTENT_TYPE, "text/html; charset=utf-8")],
+            guard::text(text.as_bytes()),
+        )
+            .into_response()
     })
     .await
 }
@@ -219,32 +303,50 @@ async fn stop(State(site): Shared, Asked(stopped): Asked<Stopped>, headers: Head
     }
 }
 
-async fn take_timings(State(site): Shared, headers: HeaderMap, Filled(wanted): Filled<calculator::Timing>) -> Response {
+async fn take_timings(
+    State(site): Shared,
+    headers: HeaderMap,
+    Filled(wanted): Filled<calculator::Timing>,
+) -> Response {
     let started = calculator::start(&site, &wanted);
     let json = wants_json(&headers);
     match started {
         Ok(job) if json => axum_json(StatusCode::OK, &serde_json::json!({ "job": job })),
         Ok(_) => redirect(&format!("{}/zerofill?measured=1", site.base)),
-        Err(wrong) if json => axum_json(wrong.status, &serde_json::json!({ "error": wrong.sentence })),
+        Err(wrong) if json => axum_json(
+            wrong.status,
+            &serde_json::json!({ "error": wrong.sentence }),
+        ),
         Err(wrong) => pages::respond(&site.base, Err(wrong)),
     }
 }
 
 fn wants_json(headers: &HeaderMap) -> bool {
-    headers.get(header::ACCEPT).is_some_and(|a| a.as_bytes().starts_with(b"application/json"))
+    headers
+        .get(header::ACCEPT)
+        .is_some_and(|a| a.as_bytes().starts_with(b"application/json"))
 }
 
 fn axum_json(status: StatusCode, value: &serde_json::Value) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+    (
+        status,
+        [(header::CONTENT_TYPE, "application/json")],
+        value.to_string(),
+    )
+        .into_response()
 }
 
 async fn upload(
     State(site): Shared,
     parts: Result<Multipart, axum::extract::multipart::MultipartRejection>,
 ) -> Response {
-    let wrong = |site: &Site, sentence| pages::respond(&site.base, Ok(import::page(site, Some(sentence))));
+    let wrong =
+        |site: &Site, sentence| pages::respond(&site.base, Ok(import::page(site, Some(sentence))));
     let Ok(_alone) = site.imports.try_acquire() else {
-        return wrong(&site, "Another file is being imported; try again in a moment.".into());
+        return wrong(
+            &site,
+            "Another file is being imported; try again in a moment.".into(),
+        );
     };
     let file = match parts {
         Ok(parts) => first_file(parts).await,
@@ -252,7 +354,10 @@ async fn upload(
     };
     let taken = move |site: &Site| {
         let id = file.and_then(|(name, bytes)| import::take(site, &name, &bytes));
-        id.map_or_else(|sentence| wrong(site, sentence), |id| redirect(&format!("{}/run/{id}", site.base)))
+        id.map_or_else(
+            |sentence| wrong(site, sentence),
+            |id| redirect(&format!("{}/run/{id}", site.base)),
+        )
     };
     made(site.clone(), taken).await
 }
@@ -261,7 +366,10 @@ async fn upload(
 async fn first_file(mut parts: Multipart) -> Result<(String, Bytes), String> {
     let broken = |e: axum::extract::multipart::MultipartError| match e.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
-            format!("The file is larger than the {} MiB that a run may have.", MAX_BYTES >> 20)
+            format!(
+                "The file is larger than the {} MiB that a run may have.",
+                MAX_BYTES >> 20
+            )
         }
         _ => "The upload ended early, or is not a form with a file.".to_owned(),
     };
@@ -278,5 +386,8 @@ async fn file(Path(name): Path<String>) -> Response {
 }
 
 async fn nothing(State(site): Shared) -> Response {
-    pages::respond(&site.base, Err(pages::Wrong::none("There is no such page.")))
+    pages::respond(
+        &site.base,
+        Err(pages::Wrong::none("There is no such page.")),
+    )
 }

@@ -44,16 +44,23 @@ pub fn run(
     stop: Arc<AtomicBool>,
 ) -> io::Result<()> {
     // Blocking work (reading runs) has threads of its own.
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(8).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(8)
+        .enable_all()
+        .build()?;
     let port = listener.local_addr()?.port();
     listener.set_nonblocking(true)?;
     let site = Arc::new(Site::new(options, token.base()));
     if !again {
         site.index.warm();
     }
-    let guarded =
-        Arc::new(Guarded { router: routes::router(site.clone()), token, port, answers: Semaphore::new(ANSWERS) });
+    let guarded = Arc::new(Guarded {
+        router: routes::router(site.clone()),
+        token,
+        port,
+        answers: Semaphore::new(ANSWERS),
+    });
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::select! {
@@ -126,7 +133,9 @@ impl Guarded {
                 };
                 match tokio::time::timeout(REQUEST, answer).await {
                     Ok(Ok(response)) => response,
-                    Err(_) => pages::plain(StatusCode::REQUEST_TIMEOUT, "The request took too long."),
+                    Err(_) => {
+                        pages::plain(StatusCode::REQUEST_TIMEOUT, "The request took too long.")
+                    }
                 }
             }
             Err((status, sentence)) => pages::plain(status, sentence),
@@ -144,10 +153,14 @@ impl Guarded {
             StatusCode::FORBIDDEN,
             "This address lacks the token. Open the address that “fingerpost serve” printed.",
         ))?;
-        let query = request.uri().query().map_or(String::new(), |q| format!("?{q}"));
+        let query = request
+            .uri()
+            .query()
+            .map_or(String::new(), |q| format!("?{q}"));
         let path = if path.is_empty() { "/" } else { path };
-        let uri: Uri =
-            format!("{path}{query}").parse().map_err(|_| (StatusCode::BAD_REQUEST, "The address is not one."))?;
+        let uri: Uri = format!("{path}{query}")
+            .parse()
+            .map_err(|_| (StatusCode::BAD_REQUEST, "The address is not one."))?;
         let (mut head, body) = request.into_parts();
         head.uri = uri;
         Ok(Request::from_parts(head, Body::new(body)))

@@ -81,7 +81,12 @@ impl Site {
 /// The published systems, each with the probes of its rows.
 fn published() -> Vec<(String, BTreeSet<String>)> {
     let of = |name: String| {
-        references::load(&name).map(|run| (name, run.measurements.into_iter().map(|m| m.probe).collect()))
+        references::load(&name).map(|run| {
+            (
+                name,
+                run.measurements.into_iter().map(|m| m.probe).collect(),
+            )
+        })
     };
     references::names().into_iter().filter_map(of).collect()
 }

@@ -35,7 +35,9 @@ const TCP_BUFFER: i32 = 128 << 10;
 fn chunk_size(s: &Session) -> Result<usize, Stop> {
     match s.int("size", 1)? {
         size if size <= MAX_BYTES => Ok(size as usize),
-        _ => Err(Stop::Fail(format!("a size of more than {MAX_BYTES} bytes is not taken"))),
+        _ => Err(Stop::Fail(format!(
+            "a size of more than {MAX_BYTES} bytes is not taken"
+        ))),
     }
 }
 
@@ -77,11 +79,19 @@ fn through_tcp(s: &mut Session) -> Result<(), Stop> {
 fn cached_file(s: &Session, bytes: usize) -> Result<File, Stop> {
     let path = s.dir().join("reread");
     let fail = |e: io::Error| Stop::Fail(format!("cannot write {}: {e}", path.display()));
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).map_err(fail)?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)
+        .map_err(fail)?;
     let block = [1u8; 32 << 10];
     let mut at = 0;
     while at < bytes {
-        at += file.write_at(&block[..block.len().min(bytes - at)], at as u64).map_err(fail)?;
+        at += file
+            .write_at(&block[..block.len().min(bytes - at)], at as u64)
+            .map_err(fail)?;
     }
     Ok(file)
 }
@@ -102,7 +112,12 @@ fn file_reread(s: &mut Session) -> Result<(), Stop> {
 
 /// The words of a whole file, mapped for reading until the process ends, their pages in place.
 fn mapped_words(file: &File, bytes: usize) -> Result<&'static [u64], Stop> {
-    let at = new_mapping(bytes, libc::PROT_READ, libc::MAP_SHARED | libc::MAP_POPULATE, file.as_raw_fd())?;
+    let at = new_mapping(
+        bytes,
+        libc::PROT_READ,
+        libc::MAP_SHARED | libc::MAP_POPULATE,
+        file.as_raw_fd(),
+    )?;
     // SAFETY: mapped for reading, page-aligned, never unmapped; nobody changes or shortens the file, the probe's own.
     Ok(unsafe { std::slice::from_raw_parts(at as *const u64, bytes / size_of::<u64>()) })
 }
@@ -113,7 +128,9 @@ const SUMMED: usize = 64 << 10;
 fn mmap_reread(s: &mut Session) -> Result<(), Stop> {
     let bytes = chunk_size(s)?.next_multiple_of(SUMMED);
     let file = cached_file(s, bytes)?;
-    let mut parts = mapped_words(&file, bytes)?.chunks_exact(SUMMED / size_of::<u64>()).cycle();
+    let mut parts = mapped_words(&file, bytes)?
+        .chunks_exact(SUMMED / size_of::<u64>())
+        .cycle();
     let sum = crate::memory::reader(32.0);
     s.work_per_op(SUMMED as u64);
     s.batches(|ops| {
@@ -125,11 +142,19 @@ fn mmap_reread(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// What the probes of this file share, and those of two processes.
-const FAMILY: Probe =
-    Probe { unit: Unit::BytesPerSecond, better: Better::Higher, ..latency(&table::BANDWIDTHS, Exercises::LocalIpc) };
+const FAMILY: Probe = Probe {
+    unit: Unit::BytesPerSecond,
+    better: Better::Higher,
+    ..latency(&table::BANDWIDTHS, Exercises::LocalIpc)
+};
 const STREAM: Probe = Probe {
     nature: Nature::Blocks,
-    variants: || placements().into_iter().map(|row| row.with("size", CHUNK)).collect(),
+    variants: || {
+        placements()
+            .into_iter()
+            .map(|row| row.with("size", CHUNK))
+            .collect()
+    },
     ..FAMILY
 };
 

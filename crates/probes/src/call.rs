@@ -10,7 +10,11 @@ use crate::session::Stop;
 /// Turns a system call's negative answer into its error. Inlined into the loops; the branch is never taken there.
 #[inline(always)]
 pub fn check(rc: i64) -> io::Result<i64> {
-    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(rc) }
+    if rc < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(rc)
+    }
 }
 
 /// A path as the C library wants it.
@@ -39,7 +43,11 @@ pub fn map(at: usize, bytes: usize, prot: i32, flags: i32, fd: i32) -> io::Resul
     // SAFETY: callers pass either no address or a mere wish, so that the kernel chooses, or one inside their own
     // reserved range.
     let address = unsafe { libc::mmap(at as *mut libc::c_void, bytes, prot, flags, fd, 0) };
-    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address as usize) }
+    if address == libc::MAP_FAILED {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(address as usize)
+    }
 }
 
 /// The same of new memory, wherever the kernel likes, while a probe is set up.
@@ -51,11 +59,18 @@ pub fn new_mapping(bytes: usize, prot: i32, flags: i32, fd: i32) -> Result<usize
 #[inline(always)]
 pub fn unmap(at: usize, bytes: usize) -> io::Result<()> {
     // SAFETY: callers pass a mapping of theirs that nothing points into.
-    check(i64::from(unsafe { libc::munmap(at as *mut libc::c_void, bytes) })).map(drop)
+    check(i64::from(unsafe {
+        libc::munmap(at as *mut libc::c_void, bytes)
+    }))
+    .map(drop)
 }
 
 /// Runs `chunk` for at most `most` operations at a time until all are done, and adds up its nanoseconds.
-pub fn in_chunks(ops: u64, most: usize, mut chunk: impl FnMut(usize) -> io::Result<u64>) -> io::Result<u64> {
+pub fn in_chunks(
+    ops: u64,
+    most: usize,
+    mut chunk: impl FnMut(usize) -> io::Result<u64>,
+) -> io::Result<u64> {
     let (mut left, mut ns) = (ops, 0);
     while left > 0 {
         let count = left.min(most as u64);
@@ -70,7 +85,10 @@ pub fn in_chunks(ops: u64, most: usize, mut chunk: impl FnMut(usize) -> io::Resu
 pub fn set_option<T>(socket: &impl AsRawFd, which: i32, value: &T) -> io::Result<()> {
     let (value, size) = ((&raw const *value).cast(), size_of::<T>() as u32);
     // SAFETY: the value is as long as the size says, and is only read.
-    check(i64::from(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, which, value, size) })).map(drop)
+    check(i64::from(unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, which, value, size)
+    }))
+    .map(drop)
 }
 
 /// What the kernel has counted of this thread or process.

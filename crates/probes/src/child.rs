@@ -20,7 +20,11 @@ pub fn dispatch() -> Option<ExitCode> {
         None => "fail the request to the probe process is not well-formed\n".to_owned(),
     };
     let written = std::io::stdout().write_all(answer.as_bytes());
-    Some(if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Some(if written.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn run(request: Request) -> String {

@@ -19,13 +19,17 @@ pub(crate) mod chain {
 
     pub fn add(mut x: u64, y: u64) -> u64 {
         // SAFETY: registers only.
-        unsafe { asm!(".rept 64", "add {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack)) };
+        unsafe {
+            asm!(".rept 64", "add {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack))
+        };
         x
     }
 
     pub fn mul(mut x: u64, y: u64) -> u64 {
         // SAFETY: registers only.
-        unsafe { asm!(".rept 64", "imul {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack)) };
+        unsafe {
+            asm!(".rept 64", "imul {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack))
+        };
         x
     }
 
@@ -111,7 +115,9 @@ pub(crate) mod chain {
 
     pub fn branch(x: u64, mask: u64, taken: &mut u64) -> u64 {
         (0..super::UNROLLED).fold(x, |x, _| {
-            let x = x.wrapping_mul(super::MULTIPLIER).wrapping_add(super::INCREMENT);
+            let x = x
+                .wrapping_mul(super::MULTIPLIER)
+                .wrapping_add(super::INCREMENT);
             *taken += u64::from(x & mask != 0);
             x
         })
@@ -133,7 +139,14 @@ const DIVIDEND: u64 = 0x7fff_ffff_ffff_ffe7;
 /// Whether the chains are written in this processor's assembly.
 pub(crate) fn known_processor() -> Result<(), Stop> {
     let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
-    if known { Ok(()) } else { Err(Stop::Skip(format!("not written for {}", std::env::consts::ARCH))) }
+    if known {
+        Ok(())
+    } else {
+        Err(Stop::Skip(format!(
+            "not written for {}",
+            std::env::consts::ARCH
+        )))
+    }
 }
 
 /// Measures a chain of 64 operations, each of which needs the result of the one before.
@@ -180,11 +193,17 @@ fn branch(s: &mut Session) -> Result<(), Stop> {
     })?;
     // A branch that always goes the same way is none that is hard to foresee.
     let share = taken as f64 / all as f64;
-    let right = if mask == 0 { taken == 0 } else { (0.4..=0.6).contains(&share) };
+    let right = if mask == 0 {
+        taken == 0
+    } else {
+        (0.4..=0.6).contains(&share)
+    };
     if right {
         Ok(())
     } else {
-        Err(Stop::Fail(format!("{share:.3} of the branches fell through, which is not the pattern")))
+        Err(Stop::Fail(format!(
+            "{share:.3} of the branches fell through, which is not the pattern"
+        )))
     }
 }
 
@@ -234,7 +253,10 @@ mod tests {
         let fold = |x: u64, f: &dyn Fn(u64) -> u64| (0..UNROLLED).fold(x, |x, _| f(x));
         assert_eq!(chain::add(3, 5), 3 + 64 * 5);
         assert_eq!(chain::mul(3, 7), fold(3, &|x| x.wrapping_mul(7)));
-        assert_eq!(chain::div(9, DIVISOR, DIVIDEND), fold(9, &|x| x / DIVISOR + DIVIDEND));
+        assert_eq!(
+            chain::div(9, DIVISOR, DIVIDEND),
+            fold(9, &|x| x / DIVISOR + DIVIDEND)
+        );
     }
 
     #[test]

@@ -44,8 +44,12 @@ struct Dir(File);
 impl Dir {
     fn open(s: &Session) -> Result<Dir, Stop> {
         let path = new_directory(s.dir())?;
-        let dir = File::options().read(true).custom_flags(libc::O_DIRECTORY).open(&path);
-        dir.map(Dir).map_err(|e| Stop::Fail(format!("cannot open the directory {}: {e}", path.display())))
+        let dir = File::options()
+            .read(true)
+            .custom_flags(libc::O_DIRECTORY)
+            .open(&path);
+        dir.map(Dir)
+            .map_err(|e| Stop::Fail(format!("cannot open the directory {}: {e}", path.display())))
     }
 
     #[inline(always)]
@@ -54,8 +58,17 @@ impl Dir {
         // SAFETY: the name ends in a zero byte; the buffer is as long as the count says; the descriptor is the one just
         // opened.
         unsafe {
-            let fd = check(i64::from(libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, 0o600)))? as i32;
-            let written = if content.is_empty() { 0 } else { libc::write(fd, content.as_ptr().cast(), content.len()) };
+            let fd = check(i64::from(libc::openat(
+                self.0.as_raw_fd(),
+                name.as_ptr(),
+                flags,
+                0o600,
+            )))? as i32;
+            let written = if content.is_empty() {
+                0
+            } else {
+                libc::write(fd, content.as_ptr().cast(), content.len())
+            };
             check(i64::from(libc::close(fd)))?;
             all_written(written as i64, content.len())
         }
@@ -64,14 +77,20 @@ impl Dir {
     #[inline(always)]
     fn delete(&self, name: Name) -> io::Result<()> {
         // SAFETY: the name ends in a zero byte.
-        check(i64::from(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), 0) })).map(drop)
+        check(i64::from(unsafe {
+            libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), 0)
+        }))
+        .map(drop)
     }
 
     #[inline(always)]
     fn rename(&self, from: Name, to: Name) -> io::Result<()> {
         let fd = self.0.as_raw_fd();
         // SAFETY: both names end in a zero byte.
-        check(i64::from(unsafe { libc::renameat(fd, from.as_ptr(), fd, to.as_ptr()) })).map(drop)
+        check(i64::from(unsafe {
+            libc::renameat(fd, from.as_ptr(), fd, to.as_ptr())
+        }))
+        .map(drop)
     }
 }
 
@@ -82,7 +101,10 @@ pub fn new_directory(dir: &Path) -> io::Result<PathBuf> {
     let path = dir.join(format!("{}-{}", std::process::id(), now_ns()));
     match std::fs::create_dir(&path) {
         Ok(()) => Ok(path),
-        Err(e) => Err(io::Error::other(format!("cannot make the directory {}: {e}", path.display()))),
+        Err(e) => Err(io::Error::other(format!(
+            "cannot make the directory {}: {e}",
+            path.display()
+        ))),
     }
 }
 
@@ -121,7 +143,12 @@ fn all_written(written: i64, wanted: usize) -> io::Result<()> {
 }
 
 /// Runs `create` and `delete` for every name, in chunks; returns what `of` takes of the nanoseconds of both.
-fn make_and_remove(dir: &Dir, ops: u64, content: &[u8], of: fn((u64, u64)) -> u64) -> io::Result<u64> {
+fn make_and_remove(
+    dir: &Dir,
+    ops: u64,
+    content: &[u8],
+    of: fn((u64, u64)) -> u64,
+) -> io::Result<u64> {
     in_chunks(ops, FILES as usize, |count| {
         let begin = now_ns();
         for i in 0..count as u64 {
@@ -168,7 +195,13 @@ fn rename(s: &mut Session) -> Result<(), Stop> {
 fn open_file(s: &Session, flags: i32) -> Result<File, Stop> {
     let path = s.dir().join("data");
     // Truncation and appending do not go together in the standard library, so O_APPEND comes as a flag of the system's.
-    let file = File::options().write(true).create(true).truncate(true).mode(0o600).custom_flags(flags).open(&path);
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(&path);
     file.map_err(|e| Stop::Fail(format!("cannot create {}: {e}", path.display())))
 }
 
@@ -307,7 +340,8 @@ mod tests {
 
     #[test]
     fn names_are_distinct_and_end_in_a_zero_byte() {
-        let names: std::collections::BTreeSet<_> = (0..FILES).map(|i| Name::new(b'f', i).0).collect();
+        let names: std::collections::BTreeSet<_> =
+            (0..FILES).map(|i| Name::new(b'f', i).0).collect();
         assert_eq!(names.len() as u64, FILES);
         assert_eq!(&Name::new(b'f', 205).0, b"f205\0");
     }
@@ -315,6 +349,11 @@ mod tests {
     #[test]
     fn a_short_write_is_an_error() {
         assert!(all_written(4096, 4096).is_ok());
-        assert!(all_written(100, 4096).unwrap_err().to_string().starts_with("100 of 4096 bytes"));
+        assert!(
+            all_written(100, 4096)
+                .unwrap_err()
+                .to_string()
+                .starts_with("100 of 4096 bytes")
+        );
     }
 }

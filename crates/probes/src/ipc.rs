@@ -16,11 +16,19 @@ use crate::share::{PLACES, Place, Shared, Word, as_file, give_byte, pipe, socket
 const TOKEN: u8 = 0x5a;
 
 fn expect_token(byte: u8) -> io::Result<()> {
-    if byte == TOKEN { Ok(()) } else { Err(io::Error::other("the partner answered with another byte")) }
+    if byte == TOKEN {
+        Ok(())
+    } else {
+        Err(io::Error::other("the partner answered with another byte"))
+    }
 }
 
 /// A partner that sends back each byte; this process sends one and waits for it.
-fn byte_round_trips(s: &mut Session, ours: (&File, &File), theirs: (&File, &File)) -> Result<(), Stop> {
+fn byte_round_trips(
+    s: &mut Session,
+    ours: (&File, &File),
+    theirs: (&File, &File),
+) -> Result<(), Stop> {
     let _partner = Peer::fork(s.partner_cpu()?, || {
         loop {
             give_byte(theirs.1, take_byte(theirs.0)?)?;
@@ -80,14 +88,19 @@ fn over_tcp_connect(s: &mut Session) -> Result<(), Stop> {
         reset_on_close(&socket)?;
         match (&socket).read(&mut [0])? {
             0 => Ok(()),
-            _ => Err(io::Error::other("the partner sent a byte instead of closing")),
+            _ => Err(io::Error::other(
+                "the partner sent a byte instead of closing",
+            )),
         }
     })
 }
 
 /// Makes close reset the connection, so that no port is left waiting (TIME_WAIT) and a run cannot use them all up.
 pub fn reset_on_close(socket: &impl AsRawFd) -> io::Result<()> {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
     set_option(socket, libc::SO_LINGER, &linger)
 }
 
@@ -110,7 +123,11 @@ fn raise(mut counter: &File) -> io::Result<()> {
 fn take(mut counter: &File) -> io::Result<()> {
     let mut value = [0; 8];
     let once = counter.read(&mut value)? == 8 && u64::from_ne_bytes(value) == 1;
-    if once { Ok(()) } else { Err(io::Error::other("an event was counted twice")) }
+    if once {
+        Ok(())
+    } else {
+        Err(io::Error::other("an event was counted twice"))
+    }
 }
 
 fn over_eventfd(s: &mut Session) -> Result<(), Stop> {
@@ -159,7 +176,10 @@ const STAY: usize = 128;
 
 /// The places in the order in which both sides use them, without an end.
 fn visits(places: &[Place<Word>]) -> impl Iterator<Item = &Place<Word>> {
-    places.iter().cycle().flat_map(|place| std::iter::repeat_n(place, STAY))
+    places
+        .iter()
+        .cycle()
+        .flat_map(|place| std::iter::repeat_n(place, STAY))
 }
 
 fn over_shm(s: &mut Session) -> Result<(), Stop> {
@@ -183,11 +203,17 @@ fn over_shm(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// What the probes of this file share.
-const FAMILY: Probe =
-    Probe { nature: Nature::Blocks, variants: placements, ..latency(&table::LATENCIES, Exercises::LocalIpc) };
+const FAMILY: Probe = Probe {
+    nature: Nature::Blocks,
+    variants: placements,
+    ..latency(&table::LATENCIES, Exercises::LocalIpc)
+};
 
 /// A round trip, in which each side writes and reads.
-const ROUND_TRIP: Probe = Probe { entries: Some(4.0), ..FAMILY };
+const ROUND_TRIP: Probe = Probe {
+    entries: Some(4.0),
+    ..FAMILY
+};
 
 /// What placement means for every probe that wakes a partner.
 const WAKES: &str = "across CPUs the wake-up of an idle CPU is most of the figure: idle states and, in a guest, the \

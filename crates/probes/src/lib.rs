@@ -60,7 +60,9 @@ pub static REGISTRY: &[&[Probe]] = &[
 
 /// The descriptors of one lab's rows.
 pub fn of_lab(lab: &str) -> impl Iterator<Item = &'static Probe> {
-    all().chain(lab_rows()).filter(move |probe| probe.lab == Some(lab))
+    all()
+        .chain(lab_rows())
+        .filter(move |probe| probe.lab == Some(lab))
 }
 
 /// Further rows of primitives that a lab measures: descriptors of the same name and function with the lab's parameters.
@@ -70,7 +72,10 @@ pub fn lab_rows() -> impl Iterator<Item = &'static Probe> {
 
 /// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
-    REGISTRY.iter().chain(zerofill::PROBES).flat_map(|family| family.iter())
+    REGISTRY
+        .iter()
+        .chain(zerofill::PROBES)
+        .flat_map(|family| family.iter())
 }
 
 /// The probe with this name.
@@ -102,8 +107,16 @@ impl Probe {
     /// A row of it without a figure, and why.
     pub fn without_figure(&self, params: Params, outcome: Outcome, reason: String) -> Measurement {
         let descriptor = self.descriptor(&params);
-        Measurement::without_figure(self.name, self.version, params, self.unit, self.better, outcome, reason)
-            .described(descriptor)
+        Measurement::without_figure(
+            self.name,
+            self.version,
+            params,
+            self.unit,
+            self.better,
+            outcome,
+            reason,
+        )
+        .described(descriptor)
     }
 }
 
@@ -147,9 +160,13 @@ mod tests {
     #[test]
     fn what_is_known_of_rows_of_before_is_what_the_descriptors_say() {
         assert!(OF_BEFORE.split(' ').all(|name| find(name).is_some()));
-        for probe in all().chain(lab_rows()).filter(|probe| OF_BEFORE.split(' ').any(|name| name == probe.name)) {
+        for probe in all()
+            .chain(lab_rows())
+            .filter(|probe| OF_BEFORE.split(' ').any(|name| name == probe.name))
+        {
             for params in (probe.variants)() {
-                let mut known = fingerpost_record::descriptor::of_before(probe.name, [&params, &Params::new()]);
+                let mut known =
+                    fingerpost_record::descriptor::of_before(probe.name, [&params, &Params::new()]);
                 let now = probe.descriptor(&params);
                 // Some had no place.
                 known.place = known.place.or(now.place);
@@ -161,7 +178,10 @@ mod tests {
     #[test]
     fn what_lmbench_calls_a_probe_is_what_its_descriptor_says() {
         use fingerpost_record::descriptor::lmbench::OPERATIONS;
-        for operation in OPERATIONS.iter().filter(|operation| !operation.probe.starts_with("lmbench.")) {
+        for operation in OPERATIONS
+            .iter()
+            .filter(|operation| !operation.probe.starts_with("lmbench."))
+        {
             let said = find(operation.probe).map(|probe| probe.lmbench);
             assert_eq!(said, Some(Some(operation.name)), "{}", operation.probe);
         }
@@ -170,8 +190,16 @@ mod tests {
     #[test]
     fn every_probe_says_what_it_times() {
         for probe in all() {
-            assert!(probe.timed.ends_with('.') && probe.timed.len() > 20, "{}", probe.name);
-            assert!(probe.version >= 1 && !probe.summary.is_empty(), "{}", probe.name);
+            assert!(
+                probe.timed.ends_with('.') && probe.timed.len() > 20,
+                "{}",
+                probe.name
+            );
+            assert!(
+                probe.version >= 1 && !probe.summary.is_empty(),
+                "{}",
+                probe.name
+            );
         }
     }
 }

@@ -24,12 +24,16 @@ const STEP: usize = 256 << 10;
 /// The pieces that a range is walked in: its start and end in words, one after the other, round and round.
 fn pieces(words: usize) -> impl Iterator<Item = std::ops::Range<usize>> + Clone {
     let step = (STEP / size_of::<u64>()).min(words);
-    (0..words / step).map(move |i| i * step..(i + 1) * step).cycle()
+    (0..words / step)
+        .map(move |i| i * step..(i + 1) * step)
+        .cycle()
 }
 
 /// Adds up words with the widest vectors that this CPU has, up to so many bytes.
 pub(crate) fn reader(most_bytes: f64) -> impl Fn(&[u64]) -> u64 {
-    let one = Loop::vectors().into_iter().find(|one| one.vector_bytes() <= most_bytes);
+    let one = Loop::vectors()
+        .into_iter()
+        .find(|one| one.vector_bytes() <= most_bytes);
     move |words| one.map_or(0, |one| one.sum(words))
 }
 
@@ -41,10 +45,18 @@ fn walk(s: &mut Session, op: Op) -> Result<(), Stop> {
     let (size, candidates) = (size(s)?, candidates(s.params(), op)?);
     let mut buffers = Buffers::new(op, size)?;
     let mut pieces = pieces(buffers.length);
-    let one = fastest(&candidates, |one| pieces.by_ref().take(1).for_each(|piece| buffers.step(one, piece)));
+    let one = fastest(&candidates, |one| {
+        pieces
+            .by_ref()
+            .take(1)
+            .for_each(|piece| buffers.step(one, piece))
+    });
     s.work_per_op(((STEP / size_of::<u64>()).min(buffers.length) * size_of::<u64>()) as u64);
     s.batches(|ops| {
-        pieces.by_ref().take(ops as usize).for_each(|piece| buffers.step(one, piece));
+        pieces
+            .by_ref()
+            .take(ops as usize)
+            .for_each(|piece| buffers.step(one, piece));
         Ok(())
     })?;
     s.counter("vector_bytes", one.vector_bytes());
@@ -111,17 +123,40 @@ pub static PROBES: &[Probe] = &[latency::LATENCY, READ, WRITE, COPY];
 
 /// What the memory laboratory measures: the same by more sizes, by number of threads, by stride and kind of page.
 pub static LAB_ROWS: &[Probe] = &[
-    Probe { lab: Some("memory"), variants: latency::sweep, ..latency::LATENCY },
-    Probe { lab: Some("memory"), depends_on_host: MEMORY.depends_on_host, variants: threads::sweep, ..READ },
-    Probe { lab: Some("memory"), depends_on_host: MEMORY.depends_on_host, variants: threads::sweep, ..WRITE },
-    Probe { lab: Some("memory"), depends_on_host: MEMORY.depends_on_host, variants: copies, ..COPY },
+    Probe {
+        lab: Some("memory"),
+        variants: latency::sweep,
+        ..latency::LATENCY
+    },
+    Probe {
+        lab: Some("memory"),
+        depends_on_host: MEMORY.depends_on_host,
+        variants: threads::sweep,
+        ..READ
+    },
+    Probe {
+        lab: Some("memory"),
+        depends_on_host: MEMORY.depends_on_host,
+        variants: threads::sweep,
+        ..WRITE
+    },
+    Probe {
+        lab: Some("memory"),
+        depends_on_host: MEMORY.depends_on_host,
+        variants: copies,
+        ..COPY
+    },
 ];
 
 /// Copying by number of threads, and on one CPU by method: which instructions copy best at which size.
 fn copies() -> Vec<Params> {
     let by_method = threads::SIZES.iter().flat_map(|size| {
-        ["vector", "string"]
-            .map(|method| Params::new().with("size", *size).with("threads", 1i64).with("method", method))
+        ["vector", "string"].map(|method| {
+            Params::new()
+                .with("size", *size)
+                .with("threads", 1i64)
+                .with("method", method)
+        })
     });
     threads::sweep().into_iter().chain(by_method).collect()
 }
@@ -132,7 +167,10 @@ mod tests {
 
     #[test]
     fn each_method_of_copying_has_a_row_of_its_own() {
-        let methods: Vec<_> = copies().iter().filter_map(|row| row.text("method").map(str::to_owned)).collect();
+        let methods: Vec<_> = copies()
+            .iter()
+            .filter_map(|row| row.text("method").map(str::to_owned))
+            .collect();
         assert_eq!(methods.len(), 2 * threads::SIZES.len());
     }
 

@@ -60,7 +60,10 @@ impl Pace {
     /// The first readings; `second` is the partner's CPU.
     pub(crate) fn start(second: Option<usize>) -> Pace {
         let second = second.and_then(|cpu| Some((cpu, reading_on(cpu)?)));
-        Pace { readings: vec![(0, reading())], second }
+        Pace {
+            readings: vec![(0, reading())],
+            second,
+        }
     }
 
     /// Reads again, after so many samples.
@@ -71,11 +74,20 @@ impl Pace {
     /// The last readings. Marks the samples beside which the CPU was slower than at best, and returns the pace of the
     /// others on each CPU, in nanoseconds.
     pub(crate) fn end(mut self, disturbed: &mut [bool]) -> Vec<u64> {
-        if self.readings.last().is_none_or(|(samples, _)| *samples < disturbed.len()) {
+        if self
+            .readings
+            .last()
+            .is_none_or(|(samples, _)| *samples < disturbed.len())
+        {
             self.read(disturbed.len());
         }
-        let second = self.second.and_then(|(cpu, before)| Some(before.max(reading_on(cpu)?)));
-        [Some(judge(&self.readings, disturbed)), second].into_iter().flatten().collect()
+        let second = self
+            .second
+            .and_then(|(cpu, before)| Some(before.max(reading_on(cpu)?)));
+        [Some(judge(&self.readings, disturbed)), second]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 
@@ -84,18 +96,28 @@ impl Pace {
 fn judge(readings: &[(usize, u64)], disturbed: &mut [bool]) -> u64 {
     let stretches: Vec<(std::ops::Range<usize>, u64)> = readings
         .windows(2)
-        .map(|pair| (pair[0].0.min(disturbed.len())..pair[1].0.min(disturbed.len()), pair[0].1.max(pair[1].1)))
+        .map(|pair| {
+            (
+                pair[0].0.min(disturbed.len())..pair[1].0.min(disturbed.len()),
+                pair[0].1.max(pair[1].1),
+            )
+        })
         .filter(|(samples, _)| !samples.is_empty())
         .collect();
     let best = stretches.iter().map(|(_, ns)| *ns).min().unwrap_or(0);
     let slow = |ns: u64| ns as f64 > best as f64 * (1.0 + TOLERANCE);
     for (samples, _) in stretches.iter().filter(|(_, ns)| slow(*ns)) {
-        disturbed[samples.clone()].iter_mut().for_each(|d| *d = true);
+        disturbed[samples.clone()]
+            .iter_mut()
+            .for_each(|d| *d = true);
     }
     if disturbed.iter().filter(|d| !**d).count() >= MIN_UNDISTURBED {
         return best;
     }
-    let per_sample: Vec<f64> = stretches.iter().flat_map(|(samples, ns)| samples.clone().map(|_| *ns as f64)).collect();
+    let per_sample: Vec<f64> = stretches
+        .iter()
+        .flat_map(|(samples, ns)| samples.clone().map(|_| *ns as f64))
+        .collect();
     // 0 for no samples.
     median(&per_sample) as u64
 }
@@ -107,7 +129,10 @@ mod tests {
     #[test]
     fn samples_beside_a_slow_reading_are_marked_and_the_pace_is_that_of_the_others() {
         let mut disturbed = [false; 30];
-        let pace = judge(&[(0, 4000), (10, 4010), (20, 8400), (30, 4000)], &mut disturbed);
+        let pace = judge(
+            &[(0, 4000), (10, 4010), (20, 8400), (30, 4000)],
+            &mut disturbed,
+        );
         assert_eq!(pace, 4010);
         assert!(disturbed[..10].iter().all(|d| !d) && disturbed[10..].iter().all(|d| *d));
     }
@@ -115,7 +140,10 @@ mod tests {
     #[test]
     fn where_too_few_are_left_the_pace_is_that_of_all() {
         let mut disturbed = [false; 30];
-        assert_eq!(judge(&[(0, 4000), (3, 4000), (30, 8400)], &mut disturbed), 8400);
+        assert_eq!(
+            judge(&[(0, 4000), (3, 4000), (30, 8400)], &mut disturbed),
+            8400
+        );
         let mut none: [bool; 0] = [];
         assert_eq!(judge(&[(0, 4000)], &mut none), 0);
         // A process that is slow all along has nothing to compare itself with: the other processes are set beside it

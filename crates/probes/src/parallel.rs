@@ -44,12 +44,18 @@ const DIRECTORIES: usize = 4;
 /// Creates a file in a directory of the side's, writes a page, closes and deletes it.
 fn files(dir: &Path) -> io::Result<Operation> {
     let file = |_| Ok(fs::new_directory(dir)?.join("file"));
-    let paths = (0..DIRECTORIES).map(file).collect::<io::Result<Vec<PathBuf>>>()?;
+    let paths = (0..DIRECTORIES)
+        .map(file)
+        .collect::<io::Result<Vec<PathBuf>>>()?;
     let mut turn = 0;
     Ok(Box::new(move || {
         let path = &paths[turn % DIRECTORIES];
         turn += 1;
-        File::options().write(true).create_new(true).open(path)?.write_all(&[1; 4096])?;
+        File::options()
+            .write(true)
+            .create_new(true)
+            .open(path)?
+            .write_all(&[1; 4096])?;
         std::fs::remove_file(path)
     }))
 }
@@ -87,7 +93,11 @@ fn fork_and_wait() -> io::Result<()> {
             pid => {
                 let mut status = 0;
                 let rc = libc::waitpid(pid as i32, &mut status, libc::__WALL);
-                if rc == pid as i32 && status == 0 { Ok(()) } else { Err(io::Error::other("a child ended badly")) }
+                if rc == pid as i32 && status == 0 {
+                    Ok(())
+                } else {
+                    Err(io::Error::other("a child ended badly"))
+                }
             }
         }
     }
@@ -146,7 +156,9 @@ impl Stage {
     /// Works for one stretch, from the moment that all who work in it are there.
     fn work(&self, side: usize, stretch_ns: u64, operation: &mut Operation) -> io::Result<()> {
         self.arrived.fetch_add(1, Ordering::AcqRel);
-        while self.arrived.load(Ordering::Acquire) < self.working.load(Ordering::Relaxed).count_ones() {
+        while self.arrived.load(Ordering::Acquire)
+            < self.working.load(Ordering::Relaxed).count_ones()
+        {
             self.check()?;
             std::hint::spin_loop();
         }
@@ -159,7 +171,10 @@ impl Stage {
                 break ns;
             }
         };
-        self.rates[side].store((count as u128 * 1_000_000_000_000 / u128::from(ns)) as u64, Ordering::Release);
+        self.rates[side].store(
+            (count as u128 * 1_000_000_000_000 / u128::from(ns)) as u64,
+            Ordering::Release,
+        );
         Ok(())
     }
 
@@ -175,14 +190,21 @@ impl Stage {
             if self.working.load(Ordering::Acquire) & 2 != 0 {
                 let before = involuntary_switches();
                 self.work(1, stretch_ns, &mut operation)?;
-                self.pushed.fetch_add((involuntary_switches() - before) as u64, Ordering::Relaxed);
+                self.pushed
+                    .fetch_add((involuntary_switches() - before) as u64, Ordering::Relaxed);
             }
             self.finished.set_and_wake(last, 0)?;
         }
     }
 
     /// One stretch, seen from the measuring side. Returns the rates of the sides.
-    fn stretch(&self, sides: u32, idle: Idle, stretch_ns: u64, operation: &mut Operation) -> io::Result<[f64; 2]> {
+    fn stretch(
+        &self,
+        sides: u32,
+        idle: Idle,
+        stretch_ns: u64,
+        operation: &mut Operation,
+    ) -> io::Result<[f64; 2]> {
         self.arrived.store(0, Ordering::Relaxed);
         self.working.store(sides, Ordering::Relaxed);
         let before = self.stretch.0.load(Ordering::Relaxed);
@@ -196,7 +218,13 @@ impl Stage {
 
     /// Takes the values: each from a stretch of one, of the other, and of both, in an order that turns round every
     /// time.
-    fn measure(&self, s: &mut Session, idle: Idle, stretch_ns: u64, mut operation: Operation) -> Result<(), Stop> {
+    fn measure(
+        &self,
+        s: &mut Session,
+        idle: Idle,
+        stretch_ns: u64,
+        mut operation: Operation,
+    ) -> Result<(), Stop> {
         // A side that creates processes is switched out by them.
         let own_children = stretch_ns == LONG_STRETCH_NS;
         let mut round = |forwards: bool| -> Result<(f64, bool), Stop> {
@@ -206,7 +234,10 @@ impl Stage {
                 rates[sides as usize] = self.stretch(sides, idle, stretch_ns, &mut operation)?;
             }
             let disturbed = !own_children && self.pushed.load(Ordering::Relaxed) != pushed;
-            Ok((percent_of_alone([rates[1][0], rates[2][1]], rates[3]), disturbed))
+            Ok((
+                percent_of_alone([rates[1][0], rates[2][1]], rates[3]),
+                disturbed,
+            ))
         };
         // The first round starts what is cold.
         round(true)?;
@@ -224,11 +255,18 @@ fn percent_of_alone(alone: [f64; 2], together: [f64; 2]) -> f64 {
 }
 
 /// Two processes, one on each CPU.
-fn two_processes(s: &mut Session, stretch_ns: u64, ours: Prepare, theirs: Prepare) -> Result<(), Stop> {
+fn two_processes(
+    s: &mut Session,
+    stretch_ns: u64,
+    ours: Prepare,
+    theirs: Prepare,
+) -> Result<(), Stop> {
     let cpu = s.take_second_cpu()?;
     let stage = Shared::<Stage>::new()?;
     let dir = s.dir().to_owned();
-    let _partner = Peer::fork(cpu, || stage.partner(Idle::Spins, stretch_ns, theirs(&dir)?))?;
+    let _partner = Peer::fork(cpu, || {
+        stage.partner(Idle::Spins, stretch_ns, theirs(&dir)?)
+    })?;
     stage.measure(s, Idle::Spins, stretch_ns, ours(&dir)?)
 }
 
@@ -243,14 +281,20 @@ fn two_threads(s: &mut Session, prepare: Prepare) -> Result<(), Stop> {
     };
     let partner = || {
         if let Err(e) = partner() {
-            stage.failed.store(e.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
+            stage
+                .failed
+                .store(e.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
             // Nobody is to sleep on after a failure; the number is one that no stretch has.
             let _ = stage.finished.set_and_wake(NO_STRETCH, 0);
         }
     };
     thread::scope(|scope| {
-        thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, partner)?;
-        let result = prepare(&dir).map_err(Stop::from).and_then(|op| stage.measure(s, Idle::Sleeps, STRETCH_NS, op));
+        thread::Builder::new()
+            .stack_size(64 << 10)
+            .spawn_scoped(scope, partner)?;
+        let result = prepare(&dir)
+            .map_err(Stop::from)
+            .and_then(|op| stage.measure(s, Idle::Sleeps, STRETCH_NS, op));
         if result.is_err() {
             // Ours may have failed before the meeting point, where the partner would wait for it.
             stage.failed.store(libc::ECANCELED, Ordering::Relaxed);
@@ -349,11 +393,14 @@ mod tests {
     #[test]
     fn a_failing_side_ends_both() {
         let stage = Stage::default();
-        let failing = || -> Operation { Box::new(|| Err(io::Error::from_raw_os_error(libc::ENOSPC))) };
+        let failing =
+            || -> Operation { Box::new(|| Err(io::Error::from_raw_os_error(libc::ENOSPC))) };
         thread::scope(|scope| {
             scope.spawn(|| {
                 let e = stage.partner(Idle::Spins, 1000, failing()).unwrap_err();
-                stage.failed.store(e.raw_os_error().unwrap(), Ordering::Relaxed);
+                stage
+                    .failed
+                    .store(e.raw_os_error().unwrap(), Ordering::Relaxed);
             });
             let mut fine: Operation = Box::new(|| Ok(()));
             let e = stage.stretch(2, Idle::Spins, 1000, &mut fine).unwrap_err();

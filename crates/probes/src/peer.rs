@@ -26,7 +26,8 @@ impl Peer {
     pub fn fork(cpu: usize, body: impl FnOnce() -> io::Result<()>) -> Result<Peer, Stop> {
         watch_partners()?;
         let place = PARTNERS.iter().find(|p| p.load(Ordering::Relaxed) == 0);
-        let place = place.ok_or_else(|| Stop::Fail(format!("more than {} partner processes", PARTNERS.len())))?;
+        let place = place
+            .ok_or_else(|| Stop::Fail(format!("more than {} partner processes", PARTNERS.len())))?;
         // The handler waits until the child's id is in its place: a child that dies at once must not be missed.
         let held = HeldSignal::hold()?;
         let parent = std::process::id();
@@ -48,7 +49,9 @@ impl Peer {
                 // A panic ends the process at once in the program; in tests it must not unwind into the parent's
                 // frames.
                 let pinned = fingerpost_sys::affinity::pin(&[cpu]);
-                let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pinned.and_then(|()| body())));
+                let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    pinned.and_then(|()| body())
+                }));
                 let status = match done {
                     Ok(Ok(())) => 0,
                     Ok(Err(e)) => e.raw_os_error().unwrap_or(255).clamp(1, 255),
@@ -67,13 +70,18 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        for place in PARTNERS.iter().filter(|p| p.load(Ordering::Relaxed) == self.pid) {
+        for place in PARTNERS
+            .iter()
+            .filter(|p| p.load(Ordering::Relaxed) == self.pid)
+        {
             place.store(0, Ordering::Relaxed);
         }
         // SAFETY: the process is our own unreaped child, so the id cannot be another's.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
-            while libc::waitpid(self.pid, std::ptr::null_mut(), 0) < 0 && *libc::__errno_location() == libc::EINTR {}
+            while libc::waitpid(self.pid, std::ptr::null_mut(), 0) < 0
+                && *libc::__errno_location() == libc::EINTR
+            {}
         }
     }
 }
@@ -112,7 +120,11 @@ fn watch_partners() -> Result<(), Stop> {
         action.sa_flags = libc::SA_NOCLDSTOP | libc::SA_RESTART;
         libc::sigaction(libc::SIGCHLD, &action, std::ptr::null_mut())
     };
-    if rc == 0 { Ok(()) } else { Err(Stop::call("sigaction")) }
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(Stop::call("sigaction"))
+    }
 }
 
 /// Ends the probe with a failure when one of its partners is dead. Children that are no partners are not its business.
@@ -121,10 +133,18 @@ extern "C" fn on_child(_: libc::c_int) {
     // static.
     unsafe {
         let errno = *libc::__errno_location();
-        for pid in PARTNERS.iter().map(|p| p.load(Ordering::Relaxed)).filter(|&pid| pid != 0) {
+        for pid in PARTNERS
+            .iter()
+            .map(|p| p.load(Ordering::Relaxed))
+            .filter(|&pid| pid != 0)
+        {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let rc =
-                libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT);
+            let rc = libc::waitid(
+                libc::P_PID,
+                pid as libc::id_t,
+                &mut info,
+                libc::WEXITED | libc::WNOHANG | libc::WNOWAIT,
+            );
             if rc == 0 && info.si_pid() == pid {
                 fail_for(info.si_code == libc::CLD_EXITED, info.si_status());
             }
@@ -138,7 +158,11 @@ extern "C" fn on_child(_: libc::c_int) {
 /// # Safety
 /// For the signal handler only: it ends the process without unwinding.
 unsafe fn fail_for(exited: bool, status: i32) -> ! {
-    for pid in PARTNERS.iter().map(|p| p.load(Ordering::Relaxed)).filter(|&pid| pid != 0) {
+    for pid in PARTNERS
+        .iter()
+        .map(|p| p.load(Ordering::Relaxed))
+        .filter(|&pid| pid != 0)
+    {
         // SAFETY: these are our own unreaped children.
         unsafe {
             libc::kill(pid, libc::SIGKILL);
@@ -163,7 +187,11 @@ fn sentence(line: &mut [u8], exited: bool, status: i32) -> usize {
     };
     let number = status.unsigned_abs();
     let digits = [number / 100 % 10, number / 10 % 10, number % 10].map(|d| b'0' + d as u8);
-    let digits = &digits[if number < 10 { 2 } else { usize::from(number < 100) }..];
+    let digits = &digits[if number < 10 {
+        2
+    } else {
+        usize::from(number < 100)
+    }..];
     let mut n = 0;
     for byte in what.iter().chain(digits).chain(b"\n") {
         line[n] = *byte;
@@ -183,9 +211,21 @@ mod tests {
             let n = sentence(&mut line, exited, status);
             String::from_utf8(line[..n].to_vec()).unwrap()
         };
-        assert_eq!(say(true, 0), "fail the partner process ended early, status 0\n");
-        assert_eq!(say(true, 104), "fail the partner process met system error number 104\n");
-        assert_eq!(say(false, 9), "fail the partner process was killed by signal 9\n");
-        assert_eq!(say(false, 11), "fail the partner process was killed by signal 11\n");
+        assert_eq!(
+            say(true, 0),
+            "fail the partner process ended early, status 0\n"
+        );
+        assert_eq!(
+            say(true, 104),
+            "fail the partner process met system error number 104\n"
+        );
+        assert_eq!(
+            say(false, 9),
+            "fail the partner process was killed by signal 9\n"
+        );
+        assert_eq!(
+            say(false, 11),
+            "fail the partner process was killed by signal 11\n"
+        );
     }
 }

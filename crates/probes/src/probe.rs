@@ -103,7 +103,11 @@ pub const LATENCY: Probe = Probe {
 
 /// The same, of operations of this part of the system, whose rows are shown in this table.
 pub const fn latency(table: &'static Table, exercises: Exercises) -> Probe {
-    Probe { table, exercises: Some(exercises), ..LATENCY }
+    Probe {
+        table,
+        exercises: Some(exercises),
+        ..LATENCY
+    }
 }
 
 impl Probe {
@@ -112,7 +116,9 @@ impl Probe {
         match self.nature {
             Nature::Contends if params.int("threads") == Some(1) => Nature::Computes,
             Nature::Contends if params.text("placement") == Some("same") => Nature::Blocks,
-            Nature::Streams if params.int("size").is_none_or(|size| size <= OWN_CACHES) => Nature::Computes,
+            Nature::Streams if params.int("size").is_none_or(|size| size <= OWN_CACHES) => {
+                Nature::Computes
+            }
             nature => nature,
         }
     }
@@ -136,7 +142,11 @@ impl Probe {
 
     /// CPUs that a row needs.
     pub fn cpus_needed(&self, params: &Params) -> usize {
-        if params.text("placement") == Some("cross") { self.cpus.max(2) } else { self.cpus }
+        if params.text("placement") == Some("cross") {
+            self.cpus.max(2)
+        } else {
+            self.cpus
+        }
     }
 }
 
@@ -147,7 +157,10 @@ pub fn plain() -> Vec<Params> {
 
 /// One row for each of these values of a parameter.
 pub fn rows(name: &str, values: impl IntoIterator<Item: Into<Param>>) -> Vec<Params> {
-    values.into_iter().map(|value| Params::new().with(name, value)).collect()
+    values
+        .into_iter()
+        .map(|value| Params::new().with(name, value))
+        .collect()
 }
 
 /// Both placements of a probe of two processes: on one CPU, and on two.
@@ -166,30 +179,61 @@ mod tests {
     #[test]
     fn what_a_row_does_depends_on_its_parameters() {
         let threads = |n: i64| Params::new().with("threads", n);
-        assert_eq!(nature("sync.rwlock", threads(1)), Nature::Computes, "nobody to contend with");
+        assert_eq!(
+            nature("sync.rwlock", threads(1)),
+            Nature::Computes,
+            "nobody to contend with"
+        );
         assert_eq!(nature("sync.rwlock", threads(2)), Nature::Contends);
-        assert_eq!(nature("ipc.shm", Params::new().with("placement", "cross")), Nature::Contends);
+        assert_eq!(
+            nature("ipc.shm", Params::new().with("placement", "cross")),
+            Nature::Contends
+        );
         assert_eq!(
             nature("ipc.shm", Params::new().with("placement", "same")),
             Nature::Blocks,
             "one yields to the other"
         );
-        assert_eq!(nature("memory.read", Params::new().with("size", 256 << 10)), Nature::Computes);
-        assert_eq!(nature("memory.read", Params::new().with("size", 64 << 20)), Nature::Streams);
-        assert_eq!(nature("ipc.pipe", Params::new().with("placement", "cross")), Nature::Blocks);
+        assert_eq!(
+            nature("memory.read", Params::new().with("size", 256 << 10)),
+            Nature::Computes
+        );
+        assert_eq!(
+            nature("memory.read", Params::new().with("size", 64 << 20)),
+            Nature::Streams
+        );
+        assert_eq!(
+            nature("ipc.pipe", Params::new().with("placement", "cross")),
+            Nature::Blocks
+        );
     }
 
     #[test]
     fn where_a_neighbour_can_help_or_the_pace_says_little_all_processes_count() {
         let center = |name: &str, params: Params| crate::find(name).unwrap().center(&params);
         let contended = center("sync.mutex_contended", Params::new().with("threads", 2));
-        assert_eq!((contended.within, contended.across, contended.across_slowed), (0.5, 0.5, None));
+        assert_eq!(
+            (contended.within, contended.across, contended.across_slowed),
+            (0.5, 0.5, None)
+        );
         let stream = center("memory.copy", Params::new().with("size", 64 << 20));
-        assert_eq!((stream.within, stream.across, stream.across_slowed), (0.9, 0.9, None));
+        assert_eq!(
+            (stream.within, stream.across, stream.across_slowed),
+            (0.9, 0.9, None)
+        );
         let call = center("syscall.null", Params::new());
-        assert_eq!((call.within, call.across, call.across_slowed), (0.1, 0.25, Some(0.1)));
-        let of_lab =
-            crate::lab_rows().find(|p| p.name == "memory.read").unwrap().center(&Params::new().with("size", 64 << 20));
-        assert_eq!((of_lab.within, of_lab.across, of_lab.across_slowed), (0.9, 0.5, Some(0.5)), "a point of a curve");
+        assert_eq!(
+            (call.within, call.across, call.across_slowed),
+            (0.1, 0.25, Some(0.1))
+        );
+        let of_lab = crate::lab_rows()
+            .find(|p| p.name == "memory.read")
+            .unwrap()
+            .center(&Params::new().with("size", 64 << 20));
+        assert_eq!(
+            (of_lab.within, of_lab.across, of_lab.across_slowed),
+            (0.9, 0.5, Some(0.5)),
+            "a point of a curve"
+        );
     }
 }

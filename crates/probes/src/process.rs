@@ -21,7 +21,10 @@ pub const HANDOVER_BATCH_NS: u64 = 50_000;
 /// small pages, kept until it ends.
 fn prepare(s: &mut Session) -> Result<(), Stop> {
     s.batch_target_ns(HANDOVER_BATCH_NS);
-    let resident = s.params().get("resident").map_or(Ok(0), |_| s.int("resident", 0))?;
+    let resident = s
+        .params()
+        .get("resident")
+        .map_or(Ok(0), |_| s.int("resident", 0))?;
     let bytes = resident as usize;
     if bytes == 0 {
         return Ok(());
@@ -55,7 +58,9 @@ fn wait_for(pid: libc::pid_t) -> io::Result<()> {
         s if libc::WIFEXITED(s) && libc::WEXITSTATUS(s) == NOT_EXECUTED => {
             Err(io::Error::other("the program could not be executed"))
         }
-        s => Err(io::Error::other(format!("a child process ended with wait status {s:#x}"))),
+        s => Err(io::Error::other(format!(
+            "a child process ended with wait status {s:#x}"
+        ))),
     }
 }
 
@@ -94,7 +99,9 @@ fn vfork(s: &mut Session) -> Result<(), Stop> {
     s.repeat(|| {
         // SAFETY: the child runs `end_at_once` on a stack that is ours, aligned, and unused until it has ended:
         // CLONE_VFORK waits for that.
-        let pid = check(i64::from(unsafe { libc::clone(end_at_once, top, flags, ptr::null_mut()) }))?;
+        let pid = check(i64::from(unsafe {
+            libc::clone(end_at_once, top, flags, ptr::null_mut())
+        }))?;
         wait_for(pid as libc::pid_t)
     })
 }
@@ -110,8 +117,16 @@ impl CommandLine {
     fn new(program: &Path, rest: &[&CStr]) -> Result<CommandLine, Stop> {
         let mut args = vec![c_path(program)?];
         args.extend(rest.iter().map(|&arg| arg.to_owned()));
-        let argv = args.iter().map(|arg| arg.as_ptr()).chain([ptr::null()]).collect();
-        Ok(CommandLine { args, argv, env: [ptr::null()] })
+        let argv = args
+            .iter()
+            .map(|arg| arg.as_ptr())
+            .chain([ptr::null()])
+            .collect();
+        Ok(CommandLine {
+            args,
+            argv,
+            env: [ptr::null()],
+        })
     }
 
     fn path(&self) -> *const c_char {
@@ -140,7 +155,14 @@ fn spawn(s: &mut Session) -> Result<(), Stop> {
         // they point to.
         let rc = unsafe {
             let (argv, env) = (command.argv.as_ptr().cast(), command.env.as_ptr().cast());
-            libc::posix_spawn(&mut pid, command.path(), ptr::null(), ptr::null(), argv, env)
+            libc::posix_spawn(
+                &mut pid,
+                command.path(),
+                ptr::null(),
+                ptr::null(),
+                argv,
+                env,
+            )
         };
         if rc != 0 {
             return Err(io::Error::from_raw_os_error(rc));

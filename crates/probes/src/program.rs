@@ -71,7 +71,9 @@ fn segment(elf: &mut Vec<u8>, kind: u32, flags: u32, address: u64, size: u64, al
 /// Writes the tiny program into the directory and closes it, so that it can be executed.
 pub fn tiny(dir: &Path) -> Result<PathBuf, Stop> {
     let Some((machine, code)) = EXIT else {
-        return Err(Stop::Skip("the tiny program is written for x86_64 and aarch64 only".into()));
+        return Err(Stop::Skip(
+            "the tiny program is written for x86_64 and aarch64 only".into(),
+        ));
     };
     let path = dir.join("tiny");
     let written = File::options()
@@ -84,7 +86,9 @@ pub fn tiny(dir: &Path) -> Result<PathBuf, Stop> {
     written.map_err(|e| Stop::Fail(format!("cannot write the program {}: {e}", path.display())))?;
     if !executable(&path) {
         let dir = dir.display();
-        return Err(Stop::Skip(format!("programs may not be executed in {dir}: its file system is mounted noexec")));
+        return Err(Stop::Skip(format!(
+            "programs may not be executed in {dir}: its file system is mounted noexec"
+        )));
     }
     Ok(path)
 }
@@ -96,14 +100,21 @@ pub fn executable(path: &Path) -> bool {
 }
 
 /// Programs that do nothing and need no argument, in the order in which they are tried.
-const DYNAMIC: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
+const DYNAMIC: [&str; 3] = [
+    "/bin/true",
+    "/usr/bin/true",
+    "/run/current-system/sw/bin/true",
+];
 
 /// The first of [`DYNAMIC`] that is here, may be executed, and asks for a dynamic loader.
 pub fn dynamic() -> Result<PathBuf, Stop> {
-    let found = DYNAMIC.iter().map(Path::new).find(|p| executable(p) && is_dynamic(p));
-    found
-        .map(Path::to_path_buf)
-        .ok_or_else(|| Stop::Skip("none of /bin/true, /usr/bin/true is a dynamically linked program here".into()))
+    let found = DYNAMIC
+        .iter()
+        .map(Path::new)
+        .find(|p| executable(p) && is_dynamic(p));
+    found.map(Path::to_path_buf).ok_or_else(|| {
+        Stop::Skip("none of /bin/true, /usr/bin/true is a dynamically linked program here".into())
+    })
 }
 
 fn is_dynamic(path: &Path) -> bool {
@@ -121,9 +132,14 @@ fn has_interpreter(file: &[u8]) -> bool {
     if !file.starts_with(b"\x7fELF\x02\x01") {
         return false;
     }
-    let (Some(first), Some(size), Some(count)) = (number(32, 8), number(54, 2), number(56, 2)) else { return false };
+    let (Some(first), Some(size), Some(count)) = (number(32, 8), number(54, 2), number(56, 2))
+    else {
+        return false;
+    };
     (0..count).any(|i| {
-        let at = first.checked_add(i * size).and_then(|at| usize::try_from(at).ok());
+        let at = first
+            .checked_add(i * size)
+            .and_then(|at| usize::try_from(at).ok());
         at.and_then(|at| number(at, 4)) == Some(3)
     })
 }

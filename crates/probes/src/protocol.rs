@@ -74,8 +74,12 @@ impl Request {
         let probe = args.next()?;
         let slice_ns = args.next()?.parse().ok()?;
         let batch = args.next()?.parse().ok()?;
-        let cpus =
-            args.next()?.split(',').filter(|s| !s.is_empty()).map(|s| s.parse().ok()).collect::<Option<Vec<_>>>()?;
+        let cpus = args
+            .next()?
+            .split(',')
+            .filter(|s| !s.is_empty())
+            .map(|s| s.parse().ok())
+            .collect::<Option<Vec<_>>>()?;
         let counters = args.next()? == "1";
         let dir = PathBuf::from(args.next()?);
         let mut params = Params::new();
@@ -85,7 +89,15 @@ impl Request {
                 (key, value) => params.with(key, value.parse::<i64>().ok()?),
             };
         }
-        Some(Request { probe, slice_ns, batch, cpus, counters, dir, params })
+        Some(Request {
+            probe,
+            slice_ns,
+            batch,
+            cpus,
+            counters,
+            dir,
+            params,
+        })
     }
 }
 
@@ -129,7 +141,10 @@ fn take(samples: &mut Samples, word: &str, rest: &str, unit: Unit) -> Option<()>
         "p" => samples.process.pace.push(rest.parse().ok()?),
         "c" => {
             let (name, value) = rest.split_once(' ')?;
-            samples.process.counters.insert(name.to_owned(), finite(value)?);
+            samples
+                .process
+                .counters
+                .insert(name.to_owned(), finite(value)?);
         }
         _ => return None,
     }
@@ -185,7 +200,10 @@ mod tests {
             cpus: vec![1, 0],
             counters: true,
             dir: "/tmp/a b".into(),
-            params: Params::new().with("tasks", 2).with("placement", "same").with("word", "12"),
+            params: Params::new()
+                .with("tasks", 2)
+                .with("placement", "same")
+                .with("word", "12"),
         };
         let args = request.to_args();
         assert_eq!(args[0], MARK);
@@ -196,16 +214,22 @@ mod tests {
     #[test]
     fn samples_come_out_in_the_unit() {
         let answer = "resident 1000\nbatch 10\ns 10 500 0\ns 10 700 1\nc cycles_user 3.5\nend\n";
-        let Slice::Samples(s) = parse_answer(answer, Unit::Nanoseconds) else { panic!() };
+        let Slice::Samples(s) = parse_answer(answer, Unit::Nanoseconds) else {
+            panic!()
+        };
         let (process, resident) = (s.process, s.resident);
         assert_eq!(
             (process.samples, process.disturbed, process.batch, resident),
             (vec![50.0, 70.0], vec![1], 10, 1000)
         );
         assert_eq!(process.counters["cycles_user"], 3.5);
-        let Slice::Samples(s) = parse_answer("s 4096 1000 0\nend", Unit::BytesPerSecond) else { panic!() };
+        let Slice::Samples(s) = parse_answer("s 4096 1000 0\nend", Unit::BytesPerSecond) else {
+            panic!()
+        };
         assert_eq!(s.process.samples, [4.096e9]);
-        let Slice::Samples(s) = parse_answer("v 97.5 0\nend", Unit::Percent) else { panic!() };
+        let Slice::Samples(s) = parse_answer("v 97.5 0\nend", Unit::Percent) else {
+            panic!()
+        };
         assert_eq!(s.process.samples, [97.5]);
     }
 
@@ -229,9 +253,18 @@ mod tests {
             "v inf 0\nend",
             "hello\nend\n",
         ] {
-            assert!(matches!(parse_answer(bad, Unit::Nanoseconds), Slice::Failed(_)), "{bad:?}");
+            assert!(
+                matches!(parse_answer(bad, Unit::Nanoseconds), Slice::Failed(_)),
+                "{bad:?}"
+            );
         }
-        assert_eq!(parse_answer("skip needs two CPUs", Unit::Nanoseconds), Slice::Skipped("needs two CPUs".into()));
-        assert_eq!(parse_answer("fail no space left", Unit::Nanoseconds), Slice::Failed("no space left".into()));
+        assert_eq!(
+            parse_answer("skip needs two CPUs", Unit::Nanoseconds),
+            Slice::Skipped("needs two CPUs".into())
+        );
+        assert_eq!(
+            parse_answer("fail no space left", Unit::Nanoseconds),
+            Slice::Failed("no space left".into())
+        );
     }
 }

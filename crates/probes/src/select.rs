@@ -23,15 +23,20 @@ impl Idle {
     fn connect(s: &Session) -> Result<Idle, Stop> {
         let count = s.int("fds", 1)? as usize;
         if count > MAX_FDS {
-            return Err(Stop::Fail(format!("parameter fds must be at most {MAX_FDS}")));
+            return Err(Stop::Fail(format!(
+                "parameter fds must be at most {MAX_FDS}"
+            )));
         }
         // The peers go above the ends that are asked, so that those are adjacent, as a server's are.
         let above = count + 32;
         allow_descriptors(above + count)?;
-        let listener =
-            TcpListener::bind(("127.0.0.1", 0)).map_err(|e| Stop::Fail(format!("cannot listen on 127.0.0.1: {e}")))?;
+        let listener = TcpListener::bind(("127.0.0.1", 0))
+            .map_err(|e| Stop::Fail(format!("cannot listen on 127.0.0.1: {e}")))?;
         let address = listener.local_addr()?;
-        let mut idle = Idle { asked: Vec::with_capacity(count), _peers: Vec::with_capacity(count) };
+        let mut idle = Idle {
+            asked: Vec::with_capacity(count),
+            _peers: Vec::with_capacity(count),
+        };
         for _ in 0..count {
             let end = TcpStream::connect(address)?;
             let (peer, _) = listener.accept()?;
@@ -50,25 +55,37 @@ impl Idle {
 
 /// Raises the soft limit on descriptors as far as needed.
 fn allow_descriptors(needed: usize) -> Result<(), Stop> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: the kernel writes one rlimit.
-    check(i64::from(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }))?;
+    check(i64::from(unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit)
+    }))?;
     let needed = needed as libc::rlim_t;
     if limit.rlim_cur >= needed {
         return Ok(());
     }
     if limit.rlim_max < needed {
-        return Err(Stop::Skip(format!("needs {needed} descriptors, and the limit is {} (ulimit -n)", limit.rlim_max)));
+        return Err(Stop::Skip(format!(
+            "needs {needed} descriptors, and the limit is {} (ulimit -n)",
+            limit.rlim_max
+        )));
     }
     limit.rlim_cur = needed;
     // SAFETY: the kernel reads one rlimit.
-    check(i64::from(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }))?;
+    check(i64::from(unsafe {
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit)
+    }))?;
     Ok(())
 }
 
 fn move_above(peer: &TcpStream, least: usize) -> io::Result<OwnedFd> {
     // SAFETY: fcntl duplicates our own descriptor.
-    let fd = check(i64::from(unsafe { libc::fcntl(peer.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least as i32) }))?;
+    let fd = check(i64::from(unsafe {
+        libc::fcntl(peer.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least as i32)
+    }))?;
     // SAFETY: the descriptor is new and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
@@ -79,7 +96,9 @@ fn none_ready(rc: i32) -> io::Result<()> {
     match rc {
         0 => Ok(()),
         n if n < 0 => Err(io::Error::last_os_error()),
-        n => Err(io::Error::other(format!("{n} idle connections were reported as ready"))),
+        n => Err(io::Error::other(format!(
+            "{n} idle connections were reported as ready"
+        ))),
     }
 }
 
@@ -101,7 +120,10 @@ fn select(s: &mut Session) -> Result<(), Stop> {
     };
     s.repeat(|| {
         let mut read = set;
-        let mut zero = libc::timeval { tv_sec: 0, tv_usec: 0 };
+        let mut zero = libc::timeval {
+            tv_sec: 0,
+            tv_usec: 0,
+        };
         let null = std::ptr::null_mut();
         // SAFETY: the set and the timeout are ours, and live through the call.
         none_ready(unsafe { libc::select(end, &mut read, null, null, &mut zero) })
@@ -110,8 +132,14 @@ fn select(s: &mut Session) -> Result<(), Stop> {
 
 fn poll(s: &mut Session) -> Result<(), Stop> {
     let idle = Idle::connect(s)?;
-    let mut list: Vec<libc::pollfd> =
-        idle.fds().map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+    let mut list: Vec<libc::pollfd> = idle
+        .fds()
+        .map(|fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect();
     s.repeat(|| {
         // SAFETY: the list is as long as the count says.
         none_ready(unsafe { libc::poll(list.as_mut_ptr(), list.len() as libc::nfds_t, 0) })
@@ -121,21 +149,33 @@ fn poll(s: &mut Session) -> Result<(), Stop> {
 fn epoll(s: &mut Session) -> Result<(), Stop> {
     let idle = Idle::connect(s)?;
     // SAFETY: the descriptor is new and nobody else's.
-    let set = unsafe { OwnedFd::from_raw_fd(check(i64::from(libc::epoll_create1(libc::EPOLL_CLOEXEC)))? as RawFd) };
+    let set = unsafe {
+        OwnedFd::from_raw_fd(check(i64::from(libc::epoll_create1(libc::EPOLL_CLOEXEC)))? as RawFd)
+    };
     for fd in idle.fds() {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: fd as u64 };
+        let mut event = libc::epoll_event {
+            events: libc::EPOLLIN as u32,
+            u64: fd as u64,
+        };
         // SAFETY: both descriptors are open, and the kernel reads one event.
-        check(i64::from(unsafe { libc::epoll_ctl(set.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) }))?;
+        check(i64::from(unsafe {
+            libc::epoll_ctl(set.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event)
+        }))?;
     }
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
     s.repeat(|| {
         // SAFETY: the kernel writes at most as many events as the array holds.
-        none_ready(unsafe { libc::epoll_wait(set.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, 0) })
+        none_ready(unsafe {
+            libc::epoll_wait(set.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, 0)
+        })
     })
 }
 
 /// What the probes of this file share.
-const FAMILY: Probe = Probe { variants: || rows("fds", [10, 100, 250]), ..syscall::FAMILY };
+const FAMILY: Probe = Probe {
+    variants: || rows("fds", [10, 100, 250]),
+    ..syscall::FAMILY
+};
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[

@@ -91,9 +91,8 @@ impl Session {
     /// Confines the process to the first CPU of the request. Partners are placed by [`crate::peer`].
     pub(crate) fn pin(&self) -> Result<(), Stop> {
         match self.request.cpus.first() {
-            Some(&cpu) => {
-                fingerpost_sys::affinity::pin(&[cpu]).map_err(|e| Stop::Fail(format!("cannot use CPU {cpu}: {e}")))
-            }
+            Some(&cpu) => fingerpost_sys::affinity::pin(&[cpu])
+                .map_err(|e| Stop::Fail(format!("cannot use CPU {cpu}: {e}"))),
             None => Ok(()),
         }
     }
@@ -107,7 +106,9 @@ impl Session {
     pub fn int(&self, name: &str, least: i64) -> Result<i64, Stop> {
         match self.params().int(name) {
             Some(n) if n >= least => Ok(n),
-            _ => Err(Stop::Fail(format!("parameter {name} must be a whole number of at least {least}"))),
+            _ => Err(Stop::Fail(format!(
+                "parameter {name} must be a whole number of at least {least}"
+            ))),
         }
     }
 
@@ -115,7 +116,8 @@ impl Session {
     pub fn word(&self, name: &str, of: &[&'static str]) -> Result<&'static str, Stop> {
         let given = self.params().text(name);
         let found = of.iter().find(|w| Some(**w) == given).copied();
-        found.ok_or_else(|| Stop::Fail(format!("parameter {name} must be one of {}", of.join(", "))))
+        found
+            .ok_or_else(|| Stop::Fail(format!("parameter {name} must be one of {}", of.join(", "))))
     }
 
     /// A directory for files. It is the probe's own, and is removed afterwards.
@@ -161,7 +163,11 @@ impl Session {
     }
 
     fn second_cpu(&self) -> Option<usize> {
-        self.request.cpus.get(1).copied().filter(|_| self.uses_second.get())
+        self.request
+            .cpus
+            .get(1)
+            .copied()
+            .filter(|_| self.uses_second.get())
     }
 
     /// Work that one operation does (bytes, flops), for units that are a rate of something other than operations.
@@ -195,7 +201,10 @@ impl Session {
 
     /// Measures `body`, which does its operation as often as it is told and returns the nanoseconds of that alone: for
     /// operations that need something to be set up before, or cleared away after, each batch.
-    pub fn timed_batches(&mut self, mut body: impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
+    pub fn timed_batches(
+        &mut self,
+        mut body: impl FnMut(u64) -> io::Result<u64>,
+    ) -> Result<(), Stop> {
         self.begin();
         self.batch = self.calibrate(&mut body)?;
         let batch = self.batch;
@@ -212,24 +221,39 @@ impl Session {
     }
 
     /// Takes one value that is computed from many stretches of measuring, with the pace of those that went into it.
-    pub fn paced_value(&mut self, body: impl FnOnce() -> Result<(f64, u64), Stop>) -> Result<(), Stop> {
+    pub fn paced_value(
+        &mut self,
+        body: impl FnOnce() -> Result<(f64, u64), Stop>,
+    ) -> Result<(), Stop> {
         self.begin_values();
         let (value, pace) = body()?;
-        self.samples.push(Sample { work: 0, ns: 0, value, disturbed: false });
+        self.samples.push(Sample {
+            work: 0,
+            ns: 0,
+            value,
+            disturbed: false,
+        });
         self.pace = vec![pace];
         Ok(())
     }
 
     /// As [`Session::values`], for a `body` that also tells whether it saw a disturbance that this thread cannot see,
     /// such as a partner that lost its CPU.
-    pub fn marked_values(&mut self, mut body: impl FnMut() -> Result<(f64, bool), Stop>) -> Result<(), Stop> {
+    pub fn marked_values(
+        &mut self,
+        mut body: impl FnMut() -> Result<(f64, bool), Stop>,
+    ) -> Result<(), Stop> {
         self.begin_values();
         self.sample(true, || body().map(|(value, seen)| (0, value, seen)))
     }
 
     /// Takes samples until the slice is over: the nanoseconds of a batch or a value, and whether `body` saw a
     /// disturbance. After each of those that are `long` it is asked whether the CPU was stolen, else now and then.
-    fn sample(&mut self, long: bool, mut body: impl FnMut() -> Result<(u64, f64, bool), Stop>) -> Result<(), Stop> {
+    fn sample(
+        &mut self,
+        long: bool,
+        mut body: impl FnMut() -> Result<(u64, f64, bool), Stop>,
+    ) -> Result<(), Stop> {
         let mut pace = Pace::start(self.second_cpu());
         let mut watch = Watch::start(self.request.cpus.first().copied(), self.shares_cpu.get());
         let begin = now_ns();
@@ -237,13 +261,20 @@ impl Session {
         while self.samples.len() < MAX_SAMPLES {
             let (ns, value, seen) = body()?;
             let disturbed = watch.disturbed() | seen;
-            self.samples.push(Sample { work: self.batch * self.work_per_op, ns, value, disturbed });
+            self.samples.push(Sample {
+                work: self.batch * self.work_per_op,
+                ns,
+                value,
+                disturbed,
+            });
             let now = now_ns();
             let over = now - begin >= self.request.slice_ns;
             let due = over || now - checked >= CHECK_EVERY_NS;
             if long || due {
                 if watch.stolen() {
-                    self.samples[since_check..].iter_mut().for_each(|s| s.disturbed = true);
+                    self.samples[since_check..]
+                        .iter_mut()
+                        .for_each(|s| s.disturbed = true);
                 }
                 since_check = self.samples.len();
             }
@@ -275,7 +306,10 @@ impl Session {
     fn end(&mut self, pace: Pace) {
         let mut disturbed: Vec<bool> = self.samples.iter().map(|s| s.disturbed).collect();
         self.pace = pace.end(&mut disturbed);
-        self.samples.iter_mut().zip(disturbed).for_each(|(sample, hit)| sample.disturbed = hit);
+        self.samples
+            .iter_mut()
+            .zip(disturbed)
+            .for_each(|(sample, hit)| sample.disturbed = hit);
     }
 
     /// Reports a counter of the probe's own, per operation.
@@ -299,7 +333,9 @@ impl Session {
     /// What a batch sets up and clears away outside of its timing is counted with it. A partner process is not counted.
     fn count(&mut self, body: &mut impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
         // Why they cannot be opened is said once for the run, in the host's doubts.
-        let Ok(counters) = Counts::open(Target::WithChildren) else { return Ok(()) };
+        let Ok(counters) = Counts::open(Target::WithChildren) else {
+            return Ok(());
+        };
         let begin = now_ns();
         let mut operations = 0;
         counters.switch(true)?;
@@ -312,7 +348,9 @@ impl Session {
         let per_operation = |count: f64| count / operations as f64;
         self.counter("instructions_user", per_operation(counts.user_instructions));
         self.counter("cycles_user", per_operation(counts.user_cycles));
-        if let (Some(instructions), Some(cycles)) = (counts.kernel_instructions, counts.kernel_cycles) {
+        if let (Some(instructions), Some(cycles)) =
+            (counts.kernel_instructions, counts.kernel_cycles)
+        {
             self.counter("instructions_kernel", per_operation(instructions));
             self.counter("cycles_kernel", per_operation(cycles));
         }
@@ -353,8 +391,13 @@ struct Watch {
 impl Watch {
     fn start(cpu: Option<usize>, ignores_switches: bool) -> Watch {
         let stat = cpu.and_then(|cpu| Some((std::fs::File::open("/proc/stat").ok()?, cpu)));
-        let mut watch =
-            Watch { ignores_switches, switches: involuntary_switches(), cpu: current_cpu(), stat, steal: 0 };
+        let mut watch = Watch {
+            ignores_switches,
+            switches: involuntary_switches(),
+            cpu: current_cpu(),
+            stat,
+            steal: 0,
+        };
         watch.steal = watch.read_steal();
         watch
     }
@@ -376,7 +419,9 @@ impl Watch {
     }
 
     fn read_steal(&self) -> u64 {
-        let Some((file, cpu)) = &self.stat else { return 0 };
+        let Some((file, cpu)) = &self.stat else {
+            return 0;
+        };
         let mut text = [0u8; 4096];
         let n = file.read_at(&mut text, 0).unwrap_or(0);
         steal_of(&String::from_utf8_lossy(&text[..n]), *cpu).unwrap_or(0)
@@ -403,7 +448,11 @@ fn current_cpu() -> i32 {
 /// Resident bytes of this process.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = text.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
+    let pages: u64 = text
+        .split(' ')
+        .nth(1)
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(0);
     pages * page_bytes()
 }
 
@@ -433,14 +482,20 @@ mod tests {
         })
         .unwrap();
         assert_eq!(s.batch, TARGET_NS / 1000);
-        assert!(s.samples.iter().all(|x| x.work == s.batch && x.ns == TARGET_NS));
+        assert!(
+            s.samples
+                .iter()
+                .all(|x| x.work == s.batch && x.ns == TARGET_NS)
+        );
         assert!(!s.samples.is_empty());
         assert!(s.answer().ends_with("end\n"));
     }
 
     #[test]
     fn an_error_of_the_operation_is_a_failure_with_its_words() {
-        let stop = session(1000).batches(|_| Err(io::Error::other("disk on fire"))).unwrap_err();
+        let stop = session(1000)
+            .batches(|_| Err(io::Error::other("disk on fire")))
+            .unwrap_err();
         assert_eq!(stop, Stop::Fail("disk on fire".into()));
     }
 

@@ -17,7 +17,12 @@ pub struct Shared<T> {
 impl<T: Sync + Default> Shared<T> {
     /// Maps it and puts the default value there.
     pub fn new() -> Result<Shared<T>, Stop> {
-        let at = new_mapping(size_of::<T>(), READ_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)? as *mut T;
+        let at = new_mapping(
+            size_of::<T>(),
+            READ_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+        )? as *mut T;
         // SAFETY: an anonymous mapping of the value's size, page-aligned, is valid memory for it; it is written before
         // any use.
         unsafe { at.write(T::default()) };
@@ -63,7 +68,10 @@ pub struct Place<T> {
 
 impl<T: Default> Default for Place<T> {
     fn default() -> Self {
-        Place { value: T::default(), _rest: [0; 4096] }
+        Place {
+            value: T::default(),
+            _rest: [0; 4096],
+        }
     }
 }
 
@@ -81,7 +89,13 @@ impl Word {
         while self.0.load(Ordering::Acquire) == value {
             // SAFETY: the word is valid for the call, and the kernel only reads it.
             let rc = unsafe {
-                libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT | flags, value, std::ptr::null::<u8>())
+                libc::syscall(
+                    libc::SYS_futex,
+                    self.0.as_ptr(),
+                    libc::FUTEX_WAIT | flags,
+                    value,
+                    std::ptr::null::<u8>(),
+                )
             };
             if rc < 0 {
                 match io::Error::last_os_error() {
@@ -98,7 +112,14 @@ impl Word {
     pub fn set_and_wake(&self, value: u32, flags: i32) -> io::Result<()> {
         self.0.store(value, Ordering::Release);
         // SAFETY: the address is only a key here.
-        match unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE | flags, 1) } {
+        match unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.0.as_ptr(),
+                libc::FUTEX_WAKE | flags,
+                1,
+            )
+        } {
             rc if rc < 0 => Err(io::Error::last_os_error()),
             _ => Ok(()),
         }
@@ -149,8 +170,17 @@ mod tests {
     #[test]
     fn places_share_neither_a_page_nor_a_place_in_it() {
         let places = Shared::<[Place<Word>; PLACES]>::new().unwrap();
-        let addresses: Vec<usize> = places.iter().map(|place| std::ptr::from_ref(&place.value).addr()).collect();
-        let apart = |by: &dyn Fn(usize) -> usize| addresses.iter().map(|a| by(*a)).collect::<BTreeSet<_>>().len();
+        let addresses: Vec<usize> = places
+            .iter()
+            .map(|place| std::ptr::from_ref(&place.value).addr())
+            .collect();
+        let apart = |by: &dyn Fn(usize) -> usize| {
+            addresses
+                .iter()
+                .map(|a| by(*a))
+                .collect::<BTreeSet<_>>()
+                .len()
+        };
         assert_eq!(apart(&|address| address / 4096), PLACES);
         assert_eq!(apart(&|address| address % 4096), PLACES);
     }

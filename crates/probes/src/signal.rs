@@ -28,7 +28,9 @@ fn action(handler: usize, flags: i32) -> libc::sigaction {
 
 fn set_action(signal: i32, action: &libc::sigaction) -> io::Result<()> {
     // SAFETY: the handlers of this file do nothing that is forbidden in a handler.
-    check(i64::from(unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) }))?;
+    check(i64::from(unsafe {
+        libc::sigaction(signal, action, std::ptr::null_mut())
+    }))?;
     Ok(())
 }
 
@@ -36,7 +38,9 @@ fn set_action(signal: i32, action: &libc::sigaction) -> io::Result<()> {
 fn all_caught(before: u64, ops: u64) -> io::Result<()> {
     match CAUGHT.load(Relaxed) - before {
         n if n == ops => Ok(()),
-        n => Err(io::Error::other(format!("{ops} signals were raised, and the handler ran {n} times"))),
+        n => Err(io::Error::other(format!(
+            "{ops} signals were raised, and the handler ran {n} times"
+        ))),
     }
 }
 
@@ -45,7 +49,9 @@ fn install(s: &mut Session) -> Result<(), Stop> {
     let mut old = action(0, 0);
     s.repeat(|| {
         // SAFETY: both actions are ours, and the handler only counts.
-        check(i64::from(unsafe { libc::sigaction(libc::SIGUSR1, &new, &mut old) }))?;
+        check(i64::from(unsafe {
+            libc::sigaction(libc::SIGUSR1, &new, &mut old)
+        }))?;
         Ok(())
     })
 }
@@ -67,7 +73,11 @@ fn handle(s: &mut Session) -> Result<(), Stop> {
 
 /// Counts the fault and steps over the store that raised it. Any other fault is left to end the process as it should.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-extern "C" fn step_over(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+extern "C" fn step_over(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
     // SAFETY: the kernel passes a valid siginfo and ucontext to a handler that asked for them. The address is that of
     // the store in `forbidden_store`, the only one that writes there, so its length is known.
     unsafe {
@@ -108,7 +118,10 @@ fn fault(s: &mut Session) -> Result<(), Stop> {
     // missing page.
     unsafe { (page as *const u8).read_volatile() };
     FORBIDDEN.store(page, Relaxed);
-    set_action(libc::SIGSEGV, &action(step_over as *const () as usize, libc::SA_SIGINFO))?;
+    set_action(
+        libc::SIGSEGV,
+        &action(step_over as *const () as usize, libc::SA_SIGINFO),
+    )?;
     s.batches(|ops| {
         let before = CAUGHT.load(Relaxed);
         for _ in 0..ops {
@@ -121,7 +134,9 @@ fn fault(s: &mut Session) -> Result<(), Stop> {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn fault(_: &mut Session) -> Result<(), Stop> {
     let _ = (&FORBIDDEN, page_size as fn() -> usize);
-    Err(Stop::Skip("stepping over a faulting store is known for x86_64 and aarch64 only".into()))
+    Err(Stop::Skip(
+        "stepping over a faulting store is known for x86_64 and aarch64 only".into(),
+    ))
 }
 
 const FAMILY: Probe = latency(&table::SIGNALS, Exercises::Signal);

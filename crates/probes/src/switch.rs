@@ -50,12 +50,15 @@ fn ring(s: &mut Session) -> Result<(), Stop> {
     let mut partners = Vec::new();
     for task in 1..tasks as usize {
         let (from, to) = (&pipes[task].0, &pipes[(task + 1) % pipes.len()].1);
-        partners.push(Peer::fork(if task % 2 == 1 { other } else { ours }, || {
-            let data: Vec<u64> = (0..words as u64).collect();
-            loop {
-                pass_on(&data, from, to)?;
-            }
-        })?);
+        partners.push(Peer::fork(
+            if task % 2 == 1 { other } else { ours },
+            || {
+                let data: Vec<u64> = (0..words as u64).collect();
+                loop {
+                    pass_on(&data, from, to)?;
+                }
+            },
+        )?);
     }
     s.work_per_op(tasks as u64);
     s.batches(|ops| {
@@ -115,7 +118,10 @@ fn rings() -> Vec<Params> {
     ];
     rows.iter()
         .map(|&(tasks, kib, placement)| {
-            Params::new().with("tasks", tasks).with("footprint", kib << 10).with("placement", placement)
+            Params::new()
+                .with("tasks", tasks)
+                .with("footprint", kib << 10)
+                .with("placement", placement)
         })
         .collect()
 }

@@ -27,13 +27,19 @@ fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     body: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
-    thread::Builder::new().stack_size(STACK).spawn_scoped(scope, body)
+    thread::Builder::new()
+        .stack_size(STACK)
+        .spawn_scoped(scope, body)
 }
 
 /// The thread functions of the C library answer with the error's number.
 #[inline(always)]
 pub fn done(rc: i32) -> io::Result<()> {
-    if rc == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(rc)) }
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(rc))
+    }
 }
 
 /// A mutex of the C library, which Rust's own locks would bypass, and a word that it guards.
@@ -47,7 +53,10 @@ unsafe impl Sync for Mutex {}
 
 impl Default for Mutex {
     fn default() -> Mutex {
-        Mutex { lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), guarded: UnsafeCell::new(0) }
+        Mutex {
+            lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
+            guarded: UnsafeCell::new(0),
+        }
     }
 }
 
@@ -110,7 +119,8 @@ struct Tally(AtomicU64);
 impl Tally {
     #[inline(always)]
     fn add_one(&self) {
-        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.0
+            .store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
@@ -150,16 +160,24 @@ fn disputed<L: Default + Sync>(
     };
     let contend = &contend;
     thread::scope(|scope| {
-        let partners = (1..threads).map(|n| spawn(scope, move || contend(n))).collect::<Vec<_>>();
+        let partners = (1..threads)
+            .map(|n| spawn(scope, move || contend(n)))
+            .collect::<Vec<_>>();
         // A thread that could not be started must not keep the others waiting.
         let missing = partners.iter().filter(|t| t.is_err()).count();
         while ready.load(Ordering::Acquire) + missing < threads {
             thread::yield_now();
         }
-        let result = if missing == 0 { windows(s, &contention) } else { Ok(()) };
+        let result = if missing == 0 {
+            windows(s, &contention)
+        } else {
+            Ok(())
+        };
         contention.current.0.store(NO_LOCK, Ordering::Relaxed);
         for thread in partners {
-            thread?.join().map_err(|_| Stop::Fail("a partner thread ended early".into()))??;
+            thread?
+                .join()
+                .map_err(|_| Stop::Fail("a partner thread ended early".into()))??;
         }
         result
     })?;
@@ -183,14 +201,22 @@ impl<L, F: Fn(&L) -> io::Result<()>> Contention<'_, L, F> {
     /// Takes the current lock once, as thread `n`; false when there is none any more.
     #[inline(always)]
     fn once(&self, n: usize) -> io::Result<bool> {
-        let Some(lock) = self.locks.get(self.current.0.load(Ordering::Relaxed) as usize) else { return Ok(false) };
+        let Some(lock) = self
+            .locks
+            .get(self.current.0.load(Ordering::Relaxed) as usize)
+        else {
+            return Ok(false);
+        };
         (self.once)(lock)?;
         self.tallies[n].add_one();
         Ok(true)
     }
 
     fn by_thread(&self) -> Vec<u64> {
-        self.tallies.iter().map(|t| t.0.load(Ordering::Relaxed)).collect()
+        self.tallies
+            .iter()
+            .map(|t| t.0.load(Ordering::Relaxed))
+            .collect()
     }
 
     fn acquisitions(&self) -> u64 {
@@ -199,7 +225,10 @@ impl<L, F: Fn(&L) -> io::Result<()>> Contention<'_, L, F> {
 }
 
 /// The first thread's part: it contends as the others do, takes them from lock to lock, and takes a value per window.
-fn windows<L, F: Fn(&L) -> io::Result<()>>(s: &mut Session, contention: &Contention<L, F>) -> Result<(), Stop> {
+fn windows<L, F: Fn(&L) -> io::Result<()>>(
+    s: &mut Session,
+    contention: &Contention<L, F>,
+) -> Result<(), Stop> {
     // Where each thread has a CPU to itself, one that was pushed off it, or that never took the lock, spoils the
     // window. Threads that share a CPU push each other off all the time.
     let alone = contention.tallies.len() <= 2;
@@ -215,7 +244,12 @@ fn windows<L, F: Fn(&L) -> io::Result<()>>(s: &mut Session, contention: &Content
                 ns = now_ns() - begin;
             }
         }
-        let gained: Vec<u64> = contention.by_thread().iter().zip(&each).map(|(after, before)| after - before).collect();
+        let gained: Vec<u64> = contention
+            .by_thread()
+            .iter()
+            .zip(&each)
+            .map(|(after, before)| after - before)
+            .collect();
         let spoiled = alone && (switches()[1] != pushed || gained.contains(&0));
         Ok((ns as f64 / gained.iter().sum::<u64>() as f64, spoiled))
     };
@@ -223,8 +257,14 @@ fn windows<L, F: Fn(&L) -> io::Result<()>>(s: &mut Session, contention: &Content
     let (switches_before, before) = (switches(), contention.acquisitions());
     s.marked_values(window)?;
     let (switches_after, acquisitions) = (switches(), (contention.acquisitions() - before) as f64);
-    for (i, name) in ["switches_voluntary", "switches_involuntary"].into_iter().enumerate() {
-        s.counter(name, (switches_after[i] - switches_before[i]) as f64 / acquisitions);
+    for (i, name) in ["switches_voluntary", "switches_involuntary"]
+        .into_iter()
+        .enumerate()
+    {
+        s.counter(
+            name,
+            (switches_after[i] - switches_before[i]) as f64 / acquisitions,
+        );
     }
     Ok(())
 }
@@ -237,16 +277,24 @@ fn mutex(s: &mut Session) -> Result<(), Stop> {
 fn threads(s: &Session, least: i64) -> Result<usize, Stop> {
     match s.int("threads", least)? {
         n if n <= MAX_THREADS => Ok(n as usize),
-        _ => Err(Stop::Fail(format!("more than {MAX_THREADS} threads are not started"))),
+        _ => Err(Stop::Fail(format!(
+            "more than {MAX_THREADS} threads are not started"
+        ))),
     }
 }
 
 fn mutex_contended(s: &mut Session) -> Result<(), Stop> {
     let (mutexes, acquisitions) = disputed(s, threads(s, 2)?, Mutex::once)?;
     // What the lock is for: a lost count would mean that two threads were inside at once.
-    match mutexes.into_iter().map(|mutex| mutex.value.guarded.into_inner()).sum::<u64>() {
+    match mutexes
+        .into_iter()
+        .map(|mutex| mutex.value.guarded.into_inner())
+        .sum::<u64>()
+    {
         counted if counted == acquisitions => Ok(()),
-        counted => Err(Stop::Fail(format!("the lock let two threads in at once: {counted} counted of {acquisitions}"))),
+        counted => Err(Stop::Fail(format!(
+            "the lock let two threads in at once: {counted} counted of {acquisitions}"
+        ))),
     }
 }
 
@@ -274,7 +322,10 @@ const OVER: u64 = 2;
 
 impl Handoff {
     fn new() -> Handoff {
-        Handoff { mutex: Mutex::default(), sides: [const { UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER) }; 2] }
+        Handoff {
+            mutex: Mutex::default(),
+            sides: [const { UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER) }; 2],
+        }
     }
 
     /// With the mutex held: gives the turn away and wakes that side.
@@ -297,7 +348,10 @@ impl Handoff {
         // SAFETY: the caller holds the mutex; waiting releases it and takes it again.
         unsafe {
             while *self.mutex.guarded.get() == turn {
-                done(libc::pthread_cond_wait(self.sides[side].get(), self.mutex.lock.get()))?;
+                done(libc::pthread_cond_wait(
+                    self.sides[side].get(),
+                    self.mutex.lock.get(),
+                ))?;
             }
             Ok(*self.mutex.guarded.get())
         }
@@ -348,12 +402,17 @@ fn condvar(s: &mut Session) -> Result<(), Stop> {
         })?;
         let result = s.repeat(|| handoff.round_trip());
         handoff.end()?;
-        partner.join().map_err(|_| Stop::Fail("the partner thread ended early".into()))??;
+        partner
+            .join()
+            .map_err(|_| Stop::Fail("the partner thread ended early".into()))??;
         result
     })
 }
 
-const FAMILY: Probe = Probe { table: &table::SYNCHRONISATION, ..LATENCY };
+const FAMILY: Probe = Probe {
+    table: &table::SYNCHRONISATION,
+    ..LATENCY
+};
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[

@@ -45,7 +45,8 @@ fn write(s: &mut Session) -> Result<(), Stop> {
 /// An empty file in the probe's directory, by path.
 fn file_path(s: &Session) -> Result<CString, Stop> {
     let path = s.dir().join("file");
-    File::create(&path).map_err(|e| Stop::Fail(format!("cannot create {}: {e}", path.display())))?;
+    File::create(&path)
+        .map_err(|e| Stop::Fail(format!("cannot create {}: {e}", path.display())))?;
     c_path(&path)
 }
 
@@ -54,7 +55,9 @@ fn stat(s: &mut Session) -> Result<(), Stop> {
     let mut buffer = MaybeUninit::<libc::stat>::uninit();
     s.repeat(|| {
         // SAFETY: the path ends in a zero byte and the kernel writes one stat.
-        check(i64::from(unsafe { libc::stat(path.as_ptr(), buffer.as_mut_ptr()) }))?;
+        check(i64::from(unsafe {
+            libc::stat(path.as_ptr(), buffer.as_mut_ptr())
+        }))?;
         Ok(())
     })
 }
@@ -84,7 +87,10 @@ fn open_close(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// What the probes of system calls share.
-pub(crate) const FAMILY: Probe = Probe { entries: Some(1.0), ..latency(&table::SYSCALLS, Exercises::Syscall) };
+pub(crate) const FAMILY: Probe = Probe {
+    entries: Some(1.0),
+    ..latency(&table::SYSCALLS, Exercises::Syscall)
+};
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[

@@ -22,11 +22,18 @@ fn create(s: &mut Session) -> Result<(), Stop> {
         let mut answer = ptr::null_mut();
         // SAFETY: the thread's function only returns its argument; the id that is joined is the one just written.
         unsafe {
-            done(libc::pthread_create(thread.as_mut_ptr(), ptr::null(), nothing, mark))?;
+            done(libc::pthread_create(
+                thread.as_mut_ptr(),
+                ptr::null(),
+                nothing,
+                mark,
+            ))?;
             done(libc::pthread_join(thread.assume_init(), &mut answer))?;
         }
         if answer != mark {
-            return Err(io::Error::other("a thread ended without running its function"));
+            return Err(io::Error::other(
+                "a thread ended without running its function",
+            ));
         }
         Ok(())
     })

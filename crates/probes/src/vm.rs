@@ -47,7 +47,9 @@ fn advise_small_pages(at: usize, bytes: usize) {
 fn pages(s: &Session) -> Result<usize, Stop> {
     match s.int("pages", 1)? {
         n if n <= MAX_PAGES => Ok(n as usize),
-        _ => Err(Stop::Fail(format!("parameter pages must be at most {MAX_PAGES}"))),
+        _ => Err(Stop::Fail(format!(
+            "parameter pages must be at most {MAX_PAGES}"
+        ))),
     }
 }
 
@@ -69,8 +71,20 @@ impl Regions {
         // One page more than the region keeps a gap.
         let stride = (pages * page + page).next_multiple_of(table);
         let count = (pages_at_once / pages).clamp(1, MAX_REGIONS);
-        let start = map(0, stride * count + table, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE, -1)?;
-        Ok(Regions { first: start.next_multiple_of(table), stride, count, page, pages })
+        let start = map(
+            0,
+            stride * count + table,
+            libc::PROT_NONE,
+            ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+        )?;
+        Ok(Regions {
+            first: start.next_multiple_of(table),
+            stride,
+            count,
+            page,
+            pages,
+        })
     }
 
     fn bytes(&self) -> usize {
@@ -85,7 +99,13 @@ impl Regions {
     /// Maps fresh anonymous regions in the place of the first `count`.
     fn map_anonymous(&self, count: usize) -> io::Result<()> {
         for start in self.starts(count) {
-            map(start, self.bytes(), READ_WRITE, ANONYMOUS | libc::MAP_FIXED, -1)?;
+            map(
+                start,
+                self.bytes(),
+                READ_WRITE,
+                ANONYMOUS | libc::MAP_FIXED,
+                -1,
+            )?;
             advise_small_pages(start, self.bytes());
         }
         Ok(())
@@ -94,15 +114,27 @@ impl Regions {
     /// Maps the file in the place of the first `count` regions.
     fn map_file(&self, count: usize, file: &File, prot: i32) -> io::Result<()> {
         for start in self.starts(count) {
-            map(start, self.bytes(), prot, libc::MAP_PRIVATE | libc::MAP_FIXED, file.as_raw_fd())?;
+            map(
+                start,
+                self.bytes(),
+                prot,
+                libc::MAP_PRIVATE | libc::MAP_FIXED,
+                file.as_raw_fd(),
+            )?;
         }
         Ok(())
     }
 
     /// Takes everything out of the first `count` regions, page tables included, and keeps the addresses reserved.
     fn clear(&self, count: usize) -> io::Result<()> {
-        map(self.first, self.stride * count, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED, -1)
-            .map(drop)
+        map(
+            self.first,
+            self.stride * count,
+            libc::PROT_NONE,
+            ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
+            -1,
+        )
+        .map(drop)
     }
 
     /// Writes one byte of every page of the first `count` regions.
@@ -145,9 +177,23 @@ fn timed(work: impl FnOnce() -> io::Result<()>) -> io::Result<u64> {
 /// node in place.
 fn make_holes(bytes: usize) -> io::Result<()> {
     // Neighbours with different rights do not merge into one mapping.
-    (0..APART)
-        .try_for_each(|i| map(0, page_size(), [libc::PROT_NONE, libc::PROT_READ][i % 2], ANONYMOUS, -1).map(drop))?;
-    let start = map(0, bytes * (2 * MAPPINGS_AT_ONCE + 1), libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE, -1)?;
+    (0..APART).try_for_each(|i| {
+        map(
+            0,
+            page_size(),
+            [libc::PROT_NONE, libc::PROT_READ][i % 2],
+            ANONYMOUS,
+            -1,
+        )
+        .map(drop)
+    })?;
+    let start = map(
+        0,
+        bytes * (2 * MAPPINGS_AT_ONCE + 1),
+        libc::PROT_NONE,
+        ANONYMOUS | libc::MAP_NORESERVE,
+        -1,
+    )?;
     (0..MAPPINGS_AT_ONCE).try_for_each(|i| unmap(start + bytes * (2 * i + 1), bytes))
 }
 
@@ -163,7 +209,9 @@ fn mmap(s: &mut Session) -> Result<(), Stop> {
                 }
                 Ok(())
             })?;
-            mappings[..count].iter().try_for_each(|&mapping| unmap(mapping, bytes))?;
+            mappings[..count]
+                .iter()
+                .try_for_each(|&mapping| unmap(mapping, bytes))?;
             Ok(ns)
         })
     })
@@ -189,8 +237,16 @@ fn in_regions(
 fn munmap(s: &mut Session) -> Result<(), Stop> {
     let regions = Regions::reserve(s, UNMAPPED_AT_ONCE)?;
     s.batch_target_ns(MORE_OUTSIDE_NS);
-    let touched = |count| regions.map_anonymous(count).and_then(|()| regions.write(count));
-    in_regions(s, &regions, touched, |count| regions.starts(count).try_for_each(|start| unmap(start, regions.bytes())))
+    let touched = |count| {
+        regions
+            .map_anonymous(count)
+            .and_then(|()| regions.write(count))
+    };
+    in_regions(s, &regions, touched, |count| {
+        regions
+            .starts(count)
+            .try_for_each(|start| unmap(start, regions.bytes()))
+    })
 }
 
 fn mprotect(s: &mut Session) -> Result<(), Stop> {
@@ -210,10 +266,16 @@ fn mprotect(s: &mut Session) -> Result<(), Stop> {
     let (mut next, mut prot) = (0, READ_WRITE);
     s.repeat(|| {
         if next == 0 {
-            prot = if prot == READ_WRITE { libc::PROT_READ } else { READ_WRITE };
+            prot = if prot == READ_WRITE {
+                libc::PROT_READ
+            } else {
+                READ_WRITE
+            };
         }
         // SAFETY: the mapping is ours, and nothing writes to it from here on.
-        check(i64::from(unsafe { libc::mprotect(regions[next] as *mut libc::c_void, bytes, prot) }))?;
+        check(i64::from(unsafe {
+            libc::mprotect(regions[next] as *mut libc::c_void, bytes, prot)
+        }))?;
         next = if next + 1 == count { 0 } else { next + 1 };
         Ok(())
     })
@@ -222,7 +284,12 @@ fn mprotect(s: &mut Session) -> Result<(), Stop> {
 fn fault_anon(s: &mut Session) -> Result<(), Stop> {
     let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
     s.work_per_op(regions.pages as u64);
-    in_regions(s, &regions, |count| regions.map_anonymous(count), |count| regions.write(count))
+    in_regions(
+        s,
+        &regions,
+        |count| regions.map_anonymous(count),
+        |count| regions.write(count),
+    )
 }
 
 /// A file of so many bytes, in the page cache.
@@ -236,18 +303,30 @@ fn fault_file(s: &mut Session) -> Result<(), Stop> {
     let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
     let file = cached_file(s, regions.bytes())?;
     s.work_per_op(regions.pages as u64);
-    in_regions(s, &regions, |count| regions.map_file(count, &file, libc::PROT_READ), |count| regions.read(count))
+    in_regions(
+        s,
+        &regions,
+        |count| regions.map_file(count, &file, libc::PROT_READ),
+        |count| regions.read(count),
+    )
 }
 
 fn fault_cow(s: &mut Session) -> Result<(), Stop> {
     let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
     let file = cached_file(s, regions.bytes())?;
     s.work_per_op(regions.pages as u64);
-    let read = |count| regions.map_file(count, &file, READ_WRITE).and_then(|()| regions.read(count));
+    let read = |count| {
+        regions
+            .map_file(count, &file, READ_WRITE)
+            .and_then(|()| regions.read(count))
+    };
     in_regions(s, &regions, read, |count| regions.write(count))
 }
 
-const FAMILY: Probe = Probe { variants: || rows("pages", [1, 256]), ..latency(&table::VM, Exercises::Fault) };
+const FAMILY: Probe = Probe {
+    variants: || rows("pages", [1, 256]),
+    ..latency(&table::VM, Exercises::Fault)
+};
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[

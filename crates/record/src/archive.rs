@@ -54,11 +54,17 @@ impl Archive {
     }
 
     /// [`Archive::locate`] with another environment.
-    pub fn locate_with(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, ArchiveError> {
+    pub fn locate_with(
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<PathBuf, ArchiveError> {
         let set = |name| variable(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         // The XDG specification: a relative path is invalid and to be ignored.
         let base = set("FINGERPOST_HOME")
-            .or_else(|| set("XDG_DATA_HOME").filter(|p| p.is_absolute()).map(|p| p.join("fingerpost")))
+            .or_else(|| {
+                set("XDG_DATA_HOME")
+                    .filter(|p| p.is_absolute())
+                    .map(|p| p.join("fingerpost"))
+            })
             .or_else(|| set("HOME").map(|p| p.join(".local/share/fingerpost")));
         base.map(|p| p.join("runs")).ok_or_else(|| {
             let place = "there is no place for the archive: set FINGERPOST_HOME to a directory (XDG_DATA_HOME and HOME \
@@ -69,7 +75,9 @@ impl Archive {
 
     /// The archive in a directory, else in the usual place. The directory need not exist: such an archive is empty.
     pub fn open(dir: Option<PathBuf>) -> Result<Archive, ArchiveError> {
-        Ok(Archive { dir: dir.map_or_else(Self::locate, Ok)? })
+        Ok(Archive {
+            dir: dir.map_or_else(Self::locate, Ok)?,
+        })
     }
 
     /// The archive's directory.
@@ -86,7 +94,11 @@ impl Archive {
     pub fn list(&self) -> Result<Vec<Entry>, ArchiveError> {
         let mut list: Vec<Entry> = self.files()?.into_iter().map(entry).collect();
         list.sort_by_cached_key(|e| {
-            let key = e.head.as_ref().ok().map(|h| (instant(&h.started), h.id.clone()));
+            let key = e
+                .head
+                .as_ref()
+                .ok()
+                .map(|h| (instant(&h.started), h.id.clone()));
             (std::cmp::Reverse(key), e.path.clone())
         });
         Ok(list)
@@ -106,7 +118,9 @@ impl Archive {
         let mut list = Vec::new();
         for entry in entries {
             let path = entry.map_err(reading)?.path();
-            let hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
+            let hidden = path
+                .file_name()
+                .is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
             if !hidden && path.extension().is_some_and(|e| e == "json") {
                 list.push(path);
             }
@@ -120,16 +134,22 @@ impl Archive {
             return self.nth_latest(wanted, back);
         }
         let path = Path::new(wanted);
-        if wanted.contains('/') || (path.extension().is_some_and(|e| e == "json") && path.exists()) {
+        if wanted.contains('/') || (path.extension().is_some_and(|e| e == "json") && path.exists())
+        {
             return Ok(path.to_owned());
         }
         if load::valid_id(wanted).is_ok() && self.path_of(wanted).is_file() {
             return Ok(self.path_of(wanted));
         }
-        let kept: Vec<(String, PathBuf)> =
-            self.list()?.into_iter().filter_map(|e| Some((e.head.ok()?.id, e.path))).collect();
-        let mut found: Vec<&(String, PathBuf)> =
-            kept.iter().filter(|(id, _)| !wanted.is_empty() && id.starts_with(wanted)).collect();
+        let kept: Vec<(String, PathBuf)> = self
+            .list()?
+            .into_iter()
+            .filter_map(|e| Some((e.head.ok()?.id, e.path)))
+            .collect();
+        let mut found: Vec<&(String, PathBuf)> = kept
+            .iter()
+            .filter(|(id, _)| !wanted.is_empty() && id.starts_with(wanted))
+            .collect();
         match found.len() {
             0 if !wanted.is_empty() && path.exists() => Ok(path.to_owned()),
             0 => {
@@ -138,7 +158,12 @@ impl Archive {
             }
             1 => Ok(found.remove(0).1.clone()),
             count => {
-                let examples = found.iter().take(3).map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(", ");
+                let examples = found
+                    .iter()
+                    .take(3)
+                    .map(|(id, _)| id.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 let wanted = clean_short(wanted, 60);
                 Err(ArchiveError::Refused(format!(
                     "“{wanted}” could be any of {count} runs ({examples}); give more of the id"
@@ -148,16 +173,28 @@ impl Archive {
     }
 
     fn nth_latest(&self, wanted: &str, back: usize) -> Result<PathBuf, ArchiveError> {
-        let readable: Vec<Entry> = self.list()?.into_iter().filter(|e| e.head.is_ok()).collect();
+        let readable: Vec<Entry> = self
+            .list()?
+            .into_iter()
+            .filter(|e| e.head.is_ok())
+            .collect();
         let hint = match readable.len() {
             0 => ", which holds 0 runs; make one with `fingerpost run`".to_owned(),
             n => format!(", which holds {}; {LOOK}", counted(n as u64, "run")),
         };
-        readable.into_iter().nth(back).map(|e| e.path).ok_or_else(|| self.not_found(wanted, &hint))
+        readable
+            .into_iter()
+            .nth(back)
+            .map(|e| e.path)
+            .ok_or_else(|| self.not_found(wanted, &hint))
     }
 
     fn not_found(&self, wanted: &str, hint: &str) -> ArchiveError {
-        ArchiveError::NotFound { wanted: clean_short(wanted, 60), dir: shown(&self.dir), hint: hint.to_owned() }
+        ArchiveError::NotFound {
+            wanted: clean_short(wanted, 60),
+            dir: shown(&self.dir),
+            hint: hint.to_owned(),
+        }
     }
 
     /// Adds a run file from elsewhere, as it is, after checking it whole.
@@ -174,7 +211,8 @@ impl Archive {
         let target = self.path_of(&run.id);
         if target.exists() {
             // Labels and notes are the user's own words about the same run.
-            let same = load::from_path(&target).is_ok_and(|kept| without(kept) == without(run.clone()));
+            let same =
+                load::from_path(&target).is_ok_and(|kept| without(kept) == without(run.clone()));
             if !same {
                 return Err(ArchiveError::Refused(format!(
                     "{name} has the id {}, and the archive keeps a different run under it; remove that one first, or \
@@ -184,7 +222,8 @@ impl Archive {
             }
             return Ok((run, Imported::AlreadyThere));
         }
-        fs::create_dir_all(&self.dir).map_err(|e| ArchiveError::io("make the archive", &self.dir, e))?;
+        fs::create_dir_all(&self.dir)
+            .map_err(|e| ArchiveError::io("make the archive", &self.dir, e))?;
         replaced(&target, bytes, true)?;
         Ok((run, Imported::Added))
     }
@@ -207,23 +246,36 @@ impl Archive {
         if load::valid_id(wanted).is_ok() && self.path_of(wanted).is_file() {
             return Ok(self.path_of(wanted));
         }
-        let kept: Vec<String> = self.list()?.into_iter().filter_map(|e| e.head.ok()).map(|h| h.id).collect();
+        let kept: Vec<String> = self
+            .list()?
+            .into_iter()
+            .filter_map(|e| e.head.ok())
+            .map(|h| h.id)
+            .collect();
         let ids: Vec<&str> = kept.iter().map(String::as_str).collect();
-        let begun: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(wanted)).collect();
+        let begun: Vec<&str> = ids
+            .iter()
+            .copied()
+            .filter(|id| id.starts_with(wanted))
+            .collect();
         let hint = match begun.as_slice() {
             [] => return Err(self.not_found(wanted, &meant(wanted, &ids))),
             [one] => format!(": {one}"),
             _ => String::new(),
         };
         let wanted = clean_short(wanted, 60);
-        let sentence = format!("“{wanted}” is not the whole id of a run; removing needs it whole{hint}");
+        let sentence =
+            format!("“{wanted}” is not the whole id of a run; removing needs it whole{hint}");
         Err(ArchiveError::Refused(sentence))
     }
 
     /// Removes runs. All are resolved before the first is removed, so a mistyped id removes nothing. Gives the removed
     /// files.
     pub fn remove(&self, wanted: &[String]) -> Result<Vec<PathBuf>, ArchiveError> {
-        let mut paths = wanted.iter().map(|w| self.resolve_to_remove(w)).collect::<Result<Vec<_>, _>>()?;
+        let mut paths = wanted
+            .iter()
+            .map(|w| self.resolve_to_remove(w))
+            .collect::<Result<Vec<_>, _>>()?;
         paths.sort();
         paths.dedup();
         for path in &paths {
@@ -243,7 +295,12 @@ impl Archive {
     fn verify_one(&self, path: &Path) -> Result<String, String> {
         let run = load::from_path(path).map_err(|e| e.to_string())?;
         if path != self.path_of(&run.id) {
-            return Err(format!("{} holds the run {}; rename it to {}.json", shown(path), run.id, run.id));
+            return Err(format!(
+                "{} holds the run {}; rename it to {}.json",
+                shown(path),
+                run.id,
+                run.id
+            ));
         }
         Ok(run.id)
     }
@@ -251,15 +308,25 @@ impl Archive {
 
 /// The run without its user's words.
 fn without(run: Run) -> Run {
-    Run { label: None, note: None, ..run }
+    Run {
+        label: None,
+        note: None,
+        ..run
+    }
 }
 
 /// What a name that no run has was most likely meant to be: `latest`, an id, or the id whose beginning is nearly this.
 fn meant(wanted: &str, ids: &[&str]) -> String {
     let near = suggest::nearest(wanted, ids.iter().copied().chain(["latest"]));
-    let begins = || ids.iter().filter(|_| wanted.len() >= LEAST_BEGUN).filter_map(|id| id.get(..wanted.len()));
-    let begun =
-        || suggest::nearest(wanted, begins()).and_then(|begin| ids.iter().copied().find(|id| id.starts_with(begin)));
+    let begins = || {
+        ids.iter()
+            .filter(|_| wanted.len() >= LEAST_BEGUN)
+            .filter_map(|id| id.get(..wanted.len()))
+    };
+    let begun = || {
+        suggest::nearest(wanted, begins())
+            .and_then(|begin| ids.iter().copied().find(|id| id.starts_with(begin)))
+    };
     match near.or_else(begun) {
         Some(name) => format!("; did you mean “{name}”?"),
         None => format!("; {LOOK}"),
@@ -289,7 +356,10 @@ const LEAST_BEGUN: usize = 8;
 fn back_from_latest(wanted: &str) -> Option<usize> {
     match wanted.strip_prefix("latest")? {
         "" => Some(0),
-        rest => rest.strip_prefix('~').map(|n| if n.is_empty() { Ok(1) } else { n.parse() })?.ok(),
+        rest => rest
+            .strip_prefix('~')
+            .map(|n| if n.is_empty() { Ok(1) } else { n.parse() })?
+            .ok(),
     }
 }
 

@@ -26,8 +26,10 @@ mod cost {
 fn cost_of_key(name: &[u8]) -> usize {
     match name {
         b"probe" | b"version" | b"params" | b"unit" | b"better" | b"outcome" | b"reason" => 0,
-        b"estimate" | b"value" | b"low" | b"high" | b"confidence" | b"percentiles" | b"p50" | b"p90" | b"p99" => 0,
-        b"processes" | b"samples" | b"disturbed" | b"pace" | b"aside" | b"batch" | b"counters" | b"share" => 0,
+        b"estimate" | b"value" | b"low" | b"high" | b"confidence" | b"percentiles" | b"p50"
+        | b"p90" | b"p99" => 0,
+        b"processes" | b"samples" | b"disturbed" | b"pace" | b"aside" | b"batch" | b"counters"
+        | b"share" => 0,
         other => cost::KEY + cost::TEXT + other.len(),
     }
 }
@@ -53,10 +55,16 @@ pub fn check(text: &[u8]) -> Result<(), String> {
         match text[at] {
             b'\n' => line += 1,
             open @ (b'{' | b'[') => {
-                spent += if open == b'{' { cost::OBJECT } else { cost::LIST };
+                spent += if open == b'{' {
+                    cost::OBJECT
+                } else {
+                    cost::LIST
+                };
                 depth += 1;
                 if depth > DEEPEST {
-                    return Err(format!("line {line} is nested deeper than {DEEPEST} levels"));
+                    return Err(format!(
+                        "line {line} is nested deeper than {DEEPEST} levels"
+                    ));
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
@@ -65,7 +73,9 @@ pub fn check(text: &[u8]) -> Result<(), String> {
                 let end = end_of_string(text, at);
                 let length = end.saturating_sub(at + 1);
                 if length > MAX_TEXT {
-                    return Err(format!("line {line} has a text of more than {MAX_TEXT} bytes"));
+                    return Err(format!(
+                        "line {line} has a text of more than {MAX_TEXT} bytes"
+                    ));
                 }
                 spent += match is_key(text, end) {
                     true => cost_of_key(&text[at + 1..end]),
@@ -100,7 +110,12 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
 
 /// Whether a colon follows.
 fn is_key(text: &[u8], end: usize) -> bool {
-    text.get(end + 1..).unwrap_or_default().iter().take(8).find(|b| !b.is_ascii_whitespace()) == Some(&b':')
+    text.get(end + 1..)
+        .unwrap_or_default()
+        .iter()
+        .take(8)
+        .find(|b| !b.is_ascii_whitespace())
+        == Some(&b':')
 }
 
 #[cfg(test)]
@@ -117,7 +132,16 @@ mod tests {
 
     #[test]
     fn many_small_values_are_refused_of_every_kind() {
-        for small in ["\"\",", "\"a\",", "{},", "[],", "{\"samples\":[]},", "\"a\":1,", "0,", "[0,0],"] {
+        for small in [
+            "\"\",",
+            "\"a\",",
+            "{},",
+            "[],",
+            "{\"samples\":[]},",
+            "\"a\":1,",
+            "0,",
+            "[0,0],",
+        ] {
             let large = small.repeat((40 << 20) / small.len());
             assert!(check(large.as_bytes()).is_err(), "{small}");
             assert_eq!(check(small.repeat(1000).as_bytes()), Ok(()), "{small}");
@@ -127,7 +151,11 @@ mod tests {
     #[test]
     fn a_long_text_is_named_with_its_line() {
         let text = format!("{{\n\"a\": \"{}\\\"\"}}", "x".repeat(MAX_TEXT));
-        assert!(check(text.as_bytes()).unwrap_err().contains("line 2 has a text"));
+        assert!(
+            check(text.as_bytes())
+                .unwrap_err()
+                .contains("line 2 has a text")
+        );
         for unfinished in ["\"", "\"\\", "\"abc", "\"\\\"", ""] {
             assert_eq!(check(unfinished.as_bytes()), Ok(()), "{unfinished:?}");
         }

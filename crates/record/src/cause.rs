@@ -17,7 +17,10 @@ pub fn cause(name: &str) -> Option<&'static Cause> {
 
 /// The cause that says of itself that this probe points to it.
 pub fn of_probe(probe: &str) -> Option<&'static Cause> {
-    let names = |name: &&str| name.strip_suffix('*').map_or(*name == probe, |family| probe.starts_with(family));
+    let names = |name: &&str| {
+        name.strip_suffix('*')
+            .map_or(*name == probe, |family| probe.starts_with(family))
+    };
     CAUSES.iter().find(|c| c.probes.iter().any(names))
 }
 
@@ -35,17 +38,26 @@ const UNKNOWN: &[(&str, &str)] = &[
 ];
 
 fn unknown(name: &str) -> Option<&'static str> {
-    UNKNOWN.iter().find(|(unknown, _)| *unknown == name).map(|(_, words)| *words)
+    UNKNOWN
+        .iter()
+        .find(|(unknown, _)| *unknown == name)
+        .map(|(_, words)| *words)
 }
 
 /// What a table of suspects calls a cause; its own name where it is none of the registry.
 pub fn label(name: &str) -> &str {
-    cause(name).map(|c| c.label).or_else(|| unknown(name)).unwrap_or(name)
+    cause(name)
+        .map(|c| c.label)
+        .or_else(|| unknown(name))
+        .unwrap_or(name)
 }
 
 /// What a headline calls a cause; its own name where it is none of the registry.
 pub fn words(name: &str) -> &str {
-    cause(name).map(|c| c.words).or_else(|| unknown(name)).unwrap_or(name)
+    cause(name)
+        .map(|c| c.words)
+        .or_else(|| unknown(name))
+        .unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -56,7 +68,10 @@ mod tests {
     fn what_no_cause_explains_has_words_in_every_layer() {
         for (name, words) in UNKNOWN {
             let layer = name.strip_suffix(".unknown").unwrap();
-            assert!(CAUSES.iter().any(|c| c.layer.as_str() == layer), "{layer} is no layer");
+            assert!(
+                CAUSES.iter().any(|c| c.layer.as_str() == layer),
+                "{layer} is no layer"
+            );
             assert_eq!((label(name), super::words(name)), (*words, *words));
         }
         assert!(CAUSES.iter().all(|c| label(&format!("{}.unknown", c.layer.as_str())).starts_with("unexplained")));
@@ -66,28 +81,52 @@ mod tests {
     #[test]
     fn every_cause_is_there_once_and_is_whole() {
         for (i, c) in CAUSES.iter().enumerate() {
-            assert!(CAUSES[..i].iter().all(|d| d.name != c.name), "{} is there twice", c.name);
-            assert!(!c.label.is_empty() && !c.words.is_empty() && !c.tells.is_empty(), "{}", c.name);
             assert!(
-                c.thresholds.iter().all(|t| t.value.is_finite() && t.source.len() > 10),
+                CAUSES[..i].iter().all(|d| d.name != c.name),
+                "{} is there twice",
+                c.name
+            );
+            assert!(
+                !c.label.is_empty() && !c.words.is_empty() && !c.tells.is_empty(),
+                "{}",
+                c.name
+            );
+            assert!(
+                c.thresholds
+                    .iter()
+                    .all(|t| t.value.is_finite() && t.source.len() > 10),
                 "{}: each threshold has a source",
                 c.name
             );
-            assert!(c.follows.iter().all(|f| cause(f).is_some() && *f != c.name), "{}: {:?}", c.name, c.follows);
+            assert!(
+                c.follows.iter().all(|f| cause(f).is_some() && *f != c.name),
+                "{}: {:?}",
+                c.name,
+                c.follows
+            );
             for need in c.needs {
                 if let Need::Reading(name) = need {
                     assert!(name.contains('.'), "{}: {name}", c.name);
                 }
             }
         }
-        assert_eq!((label("cpu.quota"), words("nobody.knows")), ("CPU quota", "nobody.knows"));
+        assert_eq!(
+            (label("cpu.quota"), words("nobody.knows")),
+            ("CPU quota", "nobody.knows")
+        );
     }
 
     #[test]
     fn no_chain_of_consequences_goes_in_a_circle() {
         fn depth(name: &str, left: u32) -> u32 {
             assert!(left > 0, "{name} follows from itself");
-            cause(name).map_or(0, |c| c.follows.iter().map(|f| 1 + depth(f, left - 1)).max().unwrap_or(0))
+            cause(name).map_or(0, |c| {
+                c.follows
+                    .iter()
+                    .map(|f| 1 + depth(f, left - 1))
+                    .max()
+                    .unwrap_or(0)
+            })
         }
         CAUSES.iter().for_each(|c| assert!(depth(c.name, 6) < 6));
     }

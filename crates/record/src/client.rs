@@ -22,7 +22,11 @@ const SERVER: &str = "; the server told it: ";
 /// What a record of a service says of the account of a load that came from this machine: `server` is what the server
 /// told the load generator of itself, if anything.
 pub fn source(machine: &str, server: &str) -> String {
-    let told = if server.is_empty() { String::new() } else { format!("{SERVER}{server}") };
+    let told = if server.is_empty() {
+        String::new()
+    } else {
+        format!("{SERVER}{server}")
+    };
     format!("{WHOSE}{machine}{CLOCK}{told}")
 }
 
@@ -48,13 +52,19 @@ mod tests {
 
     #[test]
     fn an_account_tells_the_machine_and_the_server() {
-        let mut host = Host { hostname: "client-1[mix=read]".into(), ..Host::default() };
+        let mut host = Host {
+            hostname: "client-1[mix=read]".into(),
+            ..Host::default()
+        };
         assert_eq!(machine(&host), "client-1");
         (host.cpu.model, host.cpu.count) = ("AMD EPYC".into(), 8);
         let machine = machine(&host);
         assert_eq!(machine, "client-1 (AMD EPYC, 8 CPUs)");
         for server in ["", "10.11.6-MariaDB, storage=innodb"] {
-            assert_eq!(told(&source(&machine, server)), Some((machine.as_str(), server)));
+            assert_eq!(
+                told(&source(&machine, server)),
+                Some((machine.as_str(), server))
+            );
         }
         assert_eq!(told("the load generator; 10.11.6-MariaDB"), None);
     }

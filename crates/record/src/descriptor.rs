@@ -118,15 +118,25 @@ impl Descriptor {
         let Table { key, title } = &self.table;
         if key.is_empty()
             || key.len() > 40
-            || !key.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            || !key
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         {
             return Err("the key of its table is no word of at most 40 lower-case letters, digits and hyphens".into());
         }
-        if title.is_empty() || title.len() > 200 || self.lmbench.as_ref().is_some_and(|name| name.len() > 200) {
-            return Err("the title of its table is empty, or a name in its descriptor is too long".into());
+        if title.is_empty()
+            || title.len() > 200
+            || self.lmbench.as_ref().is_some_and(|name| name.len() > 200)
+        {
+            return Err(
+                "the title of its table is empty, or a name in its descriptor is too long".into(),
+            );
         }
         let is_call = |name: &str| {
-            (1..=40).contains(&name.len()) && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+            (1..=40).contains(&name.len())
+                && name
+                    .bytes()
+                    .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'))
         };
         if self.calls.len() > 32 || !self.calls.iter().all(|name| is_call(name)) {
             return Err(
@@ -136,7 +146,9 @@ impl Descriptor {
             );
         }
         match self.entries {
-            Some(n) if !(0.0..=1e9).contains(&n) => Err(format!("an operation cannot enter the kernel {n} times")),
+            Some(n) if !(0.0..=1e9).contains(&n) => {
+                Err(format!("an operation cannot enter the kernel {n} times"))
+            }
             _ => Ok(()),
         }
     }
@@ -156,5 +168,8 @@ pub const OWN_CACHES: i64 = 8 << 20;
 
 /// Whether a row with these parameters is about more memory than that.
 pub fn is_beyond_caches(int: impl Fn(&str) -> Option<i64>) -> bool {
-    ["size", "resident"].into_iter().filter_map(int).any(|bytes| bytes > OWN_CACHES)
+    ["size", "resident"]
+        .into_iter()
+        .filter_map(int)
+        .any(|bytes| bytes > OWN_CACHES)
 }

@@ -124,15 +124,31 @@ impl Experiment {
         let times = |e: &Estimate| format!("{:.2} ({:.2}–{:.2})", e.value, e.low, e.high);
         match (self.answer, &self.effect) {
             (Answer::NotDone, _) => {
-                format!("with {what}: not tried, {}", self.reason.as_deref().unwrap_or("for no stated reason"))
+                format!(
+                    "with {what}: not tried, {}",
+                    self.reason.as_deref().unwrap_or("for no stated reason")
+                )
             }
-            (Answer::Faster, Some(e)) => format!("with {what} requests were {} times faster", times(e)),
+            (Answer::Faster, Some(e)) => {
+                format!("with {what} requests were {} times faster", times(e))
+            }
             (Answer::Slower, Some(e)) if e.low > 0.0 => {
-                let slower = Estimate { value: 1.0 / e.value, low: 1.0 / e.high, high: 1.0 / e.low, ..*e };
+                let slower = Estimate {
+                    value: 1.0 / e.value,
+                    low: 1.0 / e.high,
+                    high: 1.0 / e.low,
+                    ..*e
+                };
                 format!("with {what} requests were {} times slower", times(&slower))
             }
-            (Answer::Same, Some(e)) => format!("with {what} requests were as fast as before: {} times", times(e)),
-            (_, Some(e)) => format!("with {what} requests were {} times as fast, which decides nothing", times(e)),
+            (Answer::Same, Some(e)) => format!(
+                "with {what} requests were as fast as before: {} times",
+                times(e)
+            ),
+            (_, Some(e)) => format!(
+                "with {what} requests were {} times as fast, which decides nothing",
+                times(e)
+            ),
             (_, None) => format!("with {what}: too few requests were seen to say anything"),
         }
     }
@@ -145,7 +161,12 @@ mod tests {
     #[test]
     fn each_answer_is_told_in_the_direction_that_it_has() {
         let of = |answer, value: f64, low, high| {
-            let effect = Some(Estimate { value, low, high, confidence: 0.95 });
+            let effect = Some(Estimate {
+                value,
+                low,
+                high,
+                confidence: 0.95,
+            });
             let experiment = Experiment {
                 workload: "database".into(),
                 params: Params::new(),

@@ -184,8 +184,21 @@ pub struct Finding {
 
 impl Finding {
     /// A finding that is told of with no other.
-    pub fn new(cause: impl Into<String>, layer: Layer, status: Status, share: f64, evidence: Vec<String>) -> Finding {
-        Finding { cause: cause.into(), layer, status, share, evidence, relation: None }
+    pub fn new(
+        cause: impl Into<String>,
+        layer: Layer,
+        status: Status,
+        share: f64,
+        evidence: Vec<String>,
+    ) -> Finding {
+        Finding {
+            cause: cause.into(),
+            layer,
+            status,
+            share,
+            evidence,
+            relation: None,
+        }
     }
 
     /// A suspect that this speaks for.

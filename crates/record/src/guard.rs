@@ -47,7 +47,11 @@ enum Step<'a> {
 impl<W: Write> Guard<W> {
     /// A writer of this kind of bytes.
     pub fn new(inner: W, kind: Kind) -> Guard<W> {
-        Guard { inner, kind, held: Vec::new() }
+        Guard {
+            inner,
+            kind,
+            held: Vec::new(),
+        }
     }
 
     /// Writes what is safe of these bytes and gives how many were dealt with. At the end of everything nothing is
@@ -55,8 +59,10 @@ impl<W: Write> Guard<W> {
     fn pass(&mut self, bytes: &[u8], at_end: bool) -> io::Result<usize> {
         let mut at = 0;
         loop {
-            let plain =
-                bytes[at..].iter().position(|b| !matches!(b, b'\n' | b'\t' | b' '..=b'~')).unwrap_or(bytes.len() - at);
+            let plain = bytes[at..]
+                .iter()
+                .position(|b| !matches!(b, b'\n' | b'\t' | b' '..=b'~'))
+                .unwrap_or(bytes.len() - at);
             self.inner.write_all(&bytes[at..at + plain])?;
             at += plain;
             if at == bytes.len() {
@@ -99,15 +105,23 @@ impl<W: Write> Guard<W> {
             return self.inner.write_all("\u{fffd}".as_bytes());
         }
         let mut units = [0; 2];
-        c.encode_utf16(&mut units).iter().try_for_each(|unit| write!(self.inner, "\\u{unit:04x}"))
+        c.encode_utf16(&mut units)
+            .iter()
+            .try_for_each(|unit| write!(self.inner, "\\u{unit:04x}"))
     }
 }
 
 /// `ESC [ … m` passes; another sequence loses its beginning.
 fn color(bytes: &[u8]) -> Step<'_> {
-    let body = bytes.iter().skip(2).take_while(|b| b.is_ascii_digit() || **b == b';').count();
+    let body = bytes
+        .iter()
+        .skip(2)
+        .take_while(|b| b.is_ascii_digit() || **b == b';')
+        .count();
     match (bytes.get(1), bytes.get(2 + body)) {
-        (Some(b'['), Some(b'm')) if body < LONGEST_COLOR => Step::Write(body + 3, &bytes[..body + 3]),
+        (Some(b'['), Some(b'm')) if body < LONGEST_COLOR => {
+            Step::Write(body + 3, &bytes[..body + 3])
+        }
         (None, _) | (Some(b'['), None) if body < LONGEST_COLOR => Step::Wait,
         _ => Step::Mislead(1, '\u{1b}'),
     }
@@ -118,7 +132,10 @@ fn character(bytes: &[u8]) -> Step<'_> {
     let begin = &bytes[..bytes.len().min(4)];
     let (valid, error) = match std::str::from_utf8(begin) {
         Ok(text) => (text, None),
-        Err(e) => (std::str::from_utf8(&begin[..e.valid_up_to()]).unwrap_or_default(), Some(e)),
+        Err(e) => (
+            std::str::from_utf8(&begin[..e.valid_up_to()]).unwrap_or_default(),
+            Some(e),
+        ),
     };
     match (valid.chars().next(), error) {
         (Some(c), _) if misleads(c) => Step::Mislead(c.len_utf8(), c),
@@ -134,7 +151,11 @@ fn character(bytes: &[u8]) -> Step<'_> {
 impl<W: Write> Write for Guard<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let held = std::mem::take(&mut self.held);
-        let all = if held.is_empty() { Cow::Borrowed(bytes) } else { Cow::Owned([&held, bytes].concat()) };
+        let all = if held.is_empty() {
+            Cow::Borrowed(bytes)
+        } else {
+            Cow::Owned([&held, bytes].concat())
+        };
         let done = self.pass(&all, false)?;
         self.held.extend_from_slice(&all[done..]);
         Ok(bytes.len())
@@ -173,7 +194,9 @@ mod tests {
     fn out_of(kind: Kind, bytes: &[u8]) -> String {
         let out = |piece: usize| {
             let mut guard = Guard::new(Vec::new(), kind);
-            bytes.chunks(piece).for_each(|b| guard.write_all(b).unwrap());
+            bytes
+                .chunks(piece)
+                .for_each(|b| guard.write_all(b).unwrap());
             guard.flush().unwrap();
             String::from_utf8(guard.inner).unwrap()
         };
@@ -184,9 +207,15 @@ mod tests {
 
     #[test]
     fn text_keeps_its_lines_and_loses_what_acts() {
-        assert_eq!(out_of(Kind::Text, "µs – 中文\t1\r\n\u{1F600}\n".as_bytes()), "µs – 中文\t1\r\n\u{1F600}\n");
         assert_eq!(
-            out_of(Kind::Text, "a\u{1b}[31mb\u{7}\u{202e}c\u{feff}\rd\u{e0041}\u{9b}".as_bytes()),
+            out_of(Kind::Text, "µs – 中文\t1\r\n\u{1F600}\n".as_bytes()),
+            "µs – 中文\t1\r\n\u{1F600}\n"
+        );
+        assert_eq!(
+            out_of(
+                Kind::Text,
+                "a\u{1b}[31mb\u{7}\u{202e}c\u{feff}\rd\u{e0041}\u{9b}".as_bytes()
+            ),
             "a�[31mb��c� d��"
         );
         assert_eq!(out_of(Kind::Text, b"a\xff\xe4\xb8b\xf0\x9f"), "a��b��");
@@ -195,11 +224,17 @@ mod tests {
     #[test]
     fn colours_pass_only_where_they_may() {
         assert_eq!(
-            out_of(Kind::Colored, b"\x1b[1;31mred\x1b[0m\x1b[2J\x1b]0;x\x07\x1b"),
+            out_of(
+                Kind::Colored,
+                b"\x1b[1;31mred\x1b[0m\x1b[2J\x1b]0;x\x07\x1b"
+            ),
             "\x1b[1;31mred\x1b[0m�[2J�]0;x��"
         );
         assert_eq!(
-            out_of(Kind::Colored, format!("\x1b[{}m", "1".repeat(40)).as_bytes()),
+            out_of(
+                Kind::Colored,
+                format!("\x1b[{}m", "1".repeat(40)).as_bytes()
+            ),
             format!("�[{}m", "1".repeat(40))
         );
     }
@@ -207,8 +242,14 @@ mod tests {
     #[test]
     fn json_says_the_same() {
         let hostile = "a\u{7f}\u{9b}\u{202e}\u{e0041}µ";
-        let text = out_of(Kind::Json, serde_json::to_string(hostile).unwrap().as_bytes());
-        assert!(!text.chars().any(misleads) && text.contains('µ'), "{text:?}");
+        let text = out_of(
+            Kind::Json,
+            serde_json::to_string(hostile).unwrap().as_bytes(),
+        );
+        assert!(
+            !text.chars().any(misleads) && text.contains('µ'),
+            "{text:?}"
+        );
         assert_eq!(serde_json::from_str::<String>(&text).unwrap(), hostile);
     }
 }

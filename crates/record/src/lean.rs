@@ -28,18 +28,28 @@ pub fn figures_from_path(path: &Path) -> Result<Run, LoadError> {
 /// A quote within a JSON string is always escaped, so a name between two quotes and before a colon is a key, unless the
 /// first quote is an escaped one near the end of a longer name.
 pub fn without_samples(text: &[u8]) -> Cow<'_, [u8]> {
-    let flat = |text: &[u8], open: usize| memchr::memchr(b']', &text[open + 1..]).map(|length| open + 1 + length);
+    let flat = |text: &[u8], open: usize| {
+        memchr::memchr(b']', &text[open + 1..]).map(|length| open + 1 + length)
+    };
     let once = without(Cow::Borrowed(text), b"samples\"", flat);
     let twice = without(once, b"disturbed\"", flat);
     without(twice, b"slowest\"", end_of_array)
 }
 
-fn without<'a>(text: Cow<'a, [u8]>, key: &[u8], end: impl Fn(&[u8], usize) -> Option<usize>) -> Cow<'a, [u8]> {
+fn without<'a>(
+    text: Cow<'a, [u8]>,
+    key: &[u8],
+    end: impl Fn(&[u8], usize) -> Option<usize>,
+) -> Cow<'a, [u8]> {
     emptied(&text, key, end).map_or(text, Cow::Owned)
 }
 
 /// The text with every array of this key emptied; nothing where it has none.
-fn emptied(text: &[u8], key: &[u8], end: impl Fn(&[u8], usize) -> Option<usize>) -> Option<Vec<u8>> {
+fn emptied(
+    text: &[u8],
+    key: &[u8],
+    end: impl Fn(&[u8], usize) -> Option<usize>,
+) -> Option<Vec<u8>> {
     let mut lean = Vec::new();
     let mut kept = 0;
     let mut from = 0;
@@ -47,7 +57,9 @@ fn emptied(text: &[u8], key: &[u8], end: impl Fn(&[u8], usize) -> Option<usize>)
     while let Some(at) = finder.find(&text[from..]).map(|i| from + i) {
         from = at + key.len();
         let whole = at > 0 && text[at - 1] == b'"' && (at < 2 || text[at - 2] != b'\\');
-        let Some(open) = array_after(text, from).filter(|_| whole) else { continue };
+        let Some(open) = array_after(text, from).filter(|_| whole) else {
+            continue;
+        };
         let Some(close) = end(text, open) else { break };
         lean.extend_from_slice(&text[kept..=open]);
         kept = close;
@@ -80,7 +92,12 @@ fn end_of_array(text: &[u8], open: usize) -> Option<usize> {
 
 /// Where the bracket stands, when a colon and an array follow.
 fn array_after(text: &[u8], at: usize) -> Option<usize> {
-    let skip = |at: usize| at + text[at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
+    let skip = |at: usize| {
+        at + text[at..]
+            .iter()
+            .take_while(|b| b.is_ascii_whitespace())
+            .count()
+    };
     let colon = skip(at);
     (*text.get(colon)? == b':').then_some(())?;
     let open = skip(colon + 1);
@@ -98,8 +115,14 @@ mod tests {
     #[test]
     fn samples_are_emptied_and_nothing_else() {
         let full = r#"{"value":1,"samples":[1,2.5],"disturbed": [ 0 ],"batch":5}"#;
-        assert_eq!(lean(full), r#"{"value":1,"samples":[],"disturbed": [],"batch":5}"#);
-        assert_eq!(lean(r#"{"slowest": [{"chain":["a]\"]"]},[]], "x":[1]}"#), r#"{"slowest": [], "x":[1]}"#);
+        assert_eq!(
+            lean(full),
+            r#"{"value":1,"samples":[],"disturbed": [],"batch":5}"#
+        );
+        assert_eq!(
+            lean(r#"{"slowest": [{"chain":["a]\"]"]},[]], "x":[1]}"#),
+            r#"{"slowest": [], "x":[1]}"#
+        );
         for same in [
             "",
             "{}",

@@ -46,7 +46,8 @@ pub use experiment::{Answer, Asked, Change, Experiment, Measure, Pair};
 pub use findings::{Budget, Finding, Layer, Observation, Part, Relation, Series, Status};
 pub use host::Host;
 pub use measurement::{
-    Better, Estimate, Measurement, Outcome, Percentiles, Process, few_processes, kept_values, too_few_processes,
+    Better, Estimate, Measurement, Outcome, Percentiles, Process, few_processes, kept_values,
+    too_few_processes,
 };
 pub use params::{Param, Params, Who};
 pub use paths::Paths;

@@ -28,14 +28,18 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// The file is larger than [`MAX_BYTES`]: its name and its size.
-    #[error("{0} is {1} bytes, more than the {MAX_BYTES} that a run may have; it is not a run of this tool")]
+    #[error(
+        "{0} is {1} bytes, more than the {MAX_BYTES} that a run may have; it is not a run of this tool"
+    )]
     TooLarge(String, u64),
     /// The file is not JSON, ends too early, or lacks a field: its name, and what the parser said, with line and
     /// column.
     #[error("{0} is not a complete run: {1}")]
     Syntax(String, String),
     /// The file is of another format or a later version: its name, and the format that it names.
-    #[error("{0} has the format “{1}”, this version reads “{SCHEMA}”; use a newer fingerpost or export it again")]
+    #[error(
+        "{0} has the format “{1}”, this version reads “{SCHEMA}”; use a newer fingerpost or export it again"
+    )]
     Schema(String, String),
     /// The file is well-formed, and says something that cannot be: its name, and what, and where.
     #[error("{0} is not a valid run: {1}")]
@@ -56,7 +60,10 @@ pub fn from_reader(reader: impl Read, name: &str) -> Result<Run, LoadError> {
 /// [`MAX_BYTES`].
 pub fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
     let name = shown(path);
-    let io = |source| LoadError::Io { path: name.clone(), source };
+    let io = |source| LoadError::Io {
+        path: name.clone(),
+        source,
+    };
     let opened = open::regular(path).map_err(io)?;
     if opened.bytes > MAX_BYTES {
         return Err(LoadError::TooLarge(name, opened.bytes));
@@ -69,7 +76,13 @@ pub fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
 fn bounded(reader: impl Read, told: u64, name: &str) -> Result<Vec<u8>, LoadError> {
     // One byte more, so that the end is seen without making room for what does not come.
     let mut text = Vec::with_capacity(told as usize + 1);
-    reader.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(|source| LoadError::Io { path: name.into(), source })?;
+    reader
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut text)
+        .map_err(|source| LoadError::Io {
+            path: name.into(),
+            source,
+        })?;
     if text.len() as u64 > MAX_BYTES {
         return Err(LoadError::TooLarge(name.into(), text.len() as u64));
     }
@@ -85,7 +98,8 @@ pub fn from_slice(text: &[u8], name: &str) -> Result<Run, LoadError> {
     let mut run = parsed(text, name)?;
     // Versions before this kept a command as it was typed.
     crate::secret::cut_run(&mut run);
-    validate(&run).map_err(|message| LoadError::Invalid(name.into(), clean(&message).into_owned()))?;
+    validate(&run)
+        .map_err(|message| LoadError::Invalid(name.into(), clean(&message).into_owned()))?;
     run.paths.iter_mut().for_each(crate::paths::valid::clean);
     crate::unstated::state(&mut run);
     Ok(run)
@@ -99,7 +113,8 @@ fn parsed(text: &[u8], name: &str) -> Result<Run, LoadError> {
         schema: Option<String>,
     }
     // The parser quotes what it did not expect, so its message is as hostile as the file.
-    let syntax = |e: serde_json::Error| LoadError::Syntax(name.into(), clean_short(&e.to_string(), 300));
+    let syntax =
+        |e: serde_json::Error| LoadError::Syntax(name.into(), clean_short(&e.to_string(), 300));
     let run = match serde_json::from_slice::<Run>(text) {
         Ok(run) if run.schema == SCHEMA => return Ok(run),
         other => other,
@@ -108,6 +123,9 @@ fn parsed(text: &[u8], name: &str) -> Result<Run, LoadError> {
     match head.schema {
         Some(schema) if schema == SCHEMA => run.map_err(syntax),
         Some(schema) => Err(LoadError::Schema(name.into(), clean_short(&schema, 60))),
-        None => Err(LoadError::Syntax(name.into(), "it has no “schema” field".into())),
+        None => Err(LoadError::Syntax(
+            name.into(),
+            "it has no “schema” field".into(),
+        )),
     }
 }

@@ -47,8 +47,16 @@ pub fn too_few_processes(processes: usize, least: usize) -> String {
 
 /// How many processes measured a row, where they were too few: its interval is as wide as so few make it.
 pub fn few_processes(m: &Measurement) -> Option<usize> {
-    let reason = m.reason.as_deref().filter(|_| m.outcome == Outcome::Untrusted)?;
-    reason.strip_prefix("only ")?.split_once(TOO_FEW)?.0.parse().ok()
+    let reason = m
+        .reason
+        .as_deref()
+        .filter(|_| m.outcome == Outcome::Untrusted)?;
+    reason
+        .strip_prefix("only ")?
+        .split_once(TOO_FEW)?
+        .0
+        .parse()
+        .ok()
 }
 
 /// A point estimate with its interval, in the measurement's unit.
@@ -68,7 +76,11 @@ pub struct Estimate {
 impl Estimate {
     /// Half the interval's width as a share of the value; infinite for a value of zero.
     pub fn relative_half_width(&self) -> f64 {
-        if self.value == 0.0 { f64::INFINITY } else { ((self.high - self.low) / 2.0 / self.value).abs() }
+        if self.value == 0.0 {
+            f64::INFINITY
+        } else {
+            ((self.high - self.low) / 2.0 / self.value).abs()
+        }
     }
 }
 
@@ -118,13 +130,22 @@ pub struct Process {
 impl Process {
     /// One that gave one sample, over so many operations.
     pub fn of_one(value: f64, batch: u64) -> Process {
-        Process { value: Some(value), samples: vec![value], batch, ..Process::default() }
+        Process {
+            value: Some(value),
+            samples: vec![value],
+            batch,
+            ..Process::default()
+        }
     }
 }
 
 /// The values of those processes that an estimate is made of: all but those that are excluded.
 pub fn kept_values(processes: &[Process]) -> Vec<f64> {
-    processes.iter().filter(|p| !p.excluded).filter_map(|p| p.value).collect()
+    processes
+        .iter()
+        .filter(|p| !p.excluded)
+        .filter_map(|p| p.value)
+        .collect()
 }
 
 /// One row of a run: a probe or workload step with its parameters.
@@ -191,7 +212,10 @@ impl Measurement {
 
     /// The row with what its descriptor says.
     pub fn described(self, descriptor: Descriptor) -> Self {
-        Measurement { descriptor: Some(descriptor), ..self }
+        Measurement {
+            descriptor: Some(descriptor),
+            ..self
+        }
     }
 
     /// What the descriptor of its probe or lab says of it: as stated, else what is known of such rows of before.
@@ -207,9 +231,20 @@ impl Measurement {
 
     /// The row with its figure and percentiles alone.
     pub fn without_samples(&self) -> Measurement {
-        let (probe, descriptor, params, reason) =
-            (self.probe.clone(), self.descriptor.clone(), self.params.clone(), self.reason.clone());
-        Measurement { probe, descriptor, params, reason, processes: Vec::new(), ..*self }
+        let (probe, descriptor, params, reason) = (
+            self.probe.clone(),
+            self.descriptor.clone(),
+            self.params.clone(),
+            self.reason.clone(),
+        );
+        Measurement {
+            probe,
+            descriptor,
+            params,
+            reason,
+            processes: Vec::new(),
+            ..*self
+        }
     }
 
     /// Whether two rows measure the same thing in the same way.
@@ -224,7 +259,11 @@ impl Measurement {
 
     /// A counter's median over the processes, per operation.
     pub fn counter(&self, name: &str) -> Option<f64> {
-        let mut values: Vec<f64> = self.processes.iter().filter_map(|p| p.counters.get(name).copied()).collect();
+        let mut values: Vec<f64> = self
+            .processes
+            .iter()
+            .filter_map(|p| p.counters.get(name).copied())
+            .collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied()
     }

@@ -25,7 +25,14 @@ pub fn regular(path: &Path) -> io::Result<Opened> {
     if is_own_descriptor(path) {
         let file = File::open(path)?;
         let meta = file.metadata()?;
-        return if meta.is_dir() { Err(not_regular(&meta)) } else { Ok(Opened { bytes: meta.len(), file }) };
+        return if meta.is_dir() {
+            Err(not_regular(&meta))
+        } else {
+            Ok(Opened {
+                bytes: meta.len(),
+                file,
+            })
+        };
     }
     // Asked before opening, since opening alone can act on a device; asked again of what was opened, which may be
     // another file.
@@ -33,10 +40,19 @@ pub fn regular(path: &Path) -> io::Result<Opened> {
     if !meta.is_file() {
         return Err(not_regular(&meta));
     }
-    let file =
-        File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC).open(path)?;
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
+        .open(path)?;
     let meta = file.metadata()?;
-    if meta.is_file() { Ok(Opened { bytes: meta.len(), file }) } else { Err(not_regular(&meta)) }
+    if meta.is_file() {
+        Ok(Opened {
+            bytes: meta.len(),
+            file,
+        })
+    } else {
+        Err(not_regular(&meta))
+    }
 }
 
 /// So many bytes of a regular file at most, from its beginning.
@@ -51,7 +67,9 @@ pub fn beginning(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 fn is_own_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
-        || path.parent().is_some_and(|dir| dir == Path::new("/dev/fd") || dir == Path::new("/proc/self/fd"))
+        || path
+            .parent()
+            .is_some_and(|dir| dir == Path::new("/dev/fd") || dir == Path::new("/proc/self/fd"))
 }
 
 /// What it is instead.
@@ -64,7 +82,10 @@ fn not_regular(meta: &fs::Metadata) -> io::Error {
         () if kind.is_socket() => "a socket",
         () => "a device",
     };
-    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a regular file"))
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("it is {what}, not a regular file"),
+    )
 }
 
 #[cfg(test)]
@@ -80,7 +101,13 @@ mod tests {
         let _socket = UnixListener::bind(at("socket")).unwrap();
         std::os::unix::fs::symlink("loop", at("loop")).unwrap();
         std::os::unix::fs::symlink("file", at("link")).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(at("pipe"))
+                .status()
+                .unwrap()
+                .success()
+        );
         assert_eq!(regular(&at("file")).unwrap().bytes, 3);
         assert_eq!(regular(&at("link")).unwrap().bytes, 3);
         for (name, why) in [
@@ -93,6 +120,11 @@ mod tests {
             let said = regular(&at(name)).unwrap_err().to_string();
             assert!(said.contains(why), "{name}: {said}");
         }
-        assert!(regular(Path::new("/dev/zero")).unwrap_err().to_string().contains("a device"));
+        assert!(
+            regular(Path::new("/dev/zero"))
+                .unwrap_err()
+                .to_string()
+                .contains("a device")
+        );
     }
 }

@@ -41,7 +41,9 @@ impl Visitor<'_> for Value {
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Param, E> {
-        i64::try_from(number).map(Param::Int).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+        i64::try_from(number)
+            .map(Param::Int)
+            .map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
     }
 
     fn visit_str<E: de::Error>(self, word: &str) -> Result<Param, E> {
@@ -85,7 +87,11 @@ impl Param {
             Some(b'G') => (&text[..text.len() - 1], 1 << 30),
             _ => (text, 1),
         };
-        match digits.parse::<i64>().ok().and_then(|n| n.checked_mul(factor)) {
+        match digits
+            .parse::<i64>()
+            .ok()
+            .and_then(|n| n.checked_mul(factor))
+        {
             Some(n) => Param::Int(n),
             None => Param::Text(text.to_owned()),
         }
@@ -118,12 +124,20 @@ impl Params {
 
     /// The value of a parameter that is a whole number.
     pub fn int(&self, name: &str) -> Option<i64> {
-        if let Param::Int(n) = self.get(name)? { Some(*n) } else { None }
+        if let Param::Int(n) = self.get(name)? {
+            Some(*n)
+        } else {
+            None
+        }
     }
 
     /// The value of a parameter that is a word.
     pub fn text(&self, name: &str) -> Option<&str> {
-        if let Param::Text(s) = self.get(name)? { Some(s) } else { None }
+        if let Param::Text(s) = self.get(name)? {
+            Some(s)
+        } else {
+            None
+        }
     }
 
     /// Those that `keep` holds for.
@@ -144,7 +158,8 @@ impl Params {
 
     /// How many ask a server at the same time, and who that is; nothing of rows that nobody asks for.
     pub fn asking(&self) -> Option<(u64, Who)> {
-        WHO.into_iter().find_map(|who| Some((u64::try_from(self.int(who.many)?).unwrap_or(0), who)))
+        WHO.into_iter()
+            .find_map(|who| Some((u64::try_from(self.int(who.many)?).unwrap_or(0), who)))
     }
 
     /// All but the number of those who ask.
@@ -172,7 +187,16 @@ pub struct Who {
     pub one: &'static str,
 }
 
-const WHO: [Who; 2] = [Who { many: "clients", one: "client" }, Who { many: "connections", one: "connection" }];
+const WHO: [Who; 2] = [
+    Who {
+        many: "clients",
+        one: "client",
+    },
+    Who {
+        many: "connections",
+        one: "connection",
+    },
+];
 
 impl fmt::Display for Params {
     /// `fds=100 placement=same`; sizes and footprints that are whole KiB or more are written with their binary suffix.
@@ -199,12 +223,19 @@ pub fn shown(name: &str, value: &Param) -> String {
 }
 
 fn is_bytes(name: &str) -> bool {
-    matches!(name, "size" | "footprint" | "resident" | "stride" | "memory" | "swap_size" | "throttle")
+    matches!(
+        name,
+        "size" | "footprint" | "resident" | "stride" | "memory" | "swap_size" | "throttle"
+    )
 }
 
 fn short_bytes(n: i64) -> String {
-    let whole = |(factor, suffix)| (n != 0 && n % factor == 0).then(|| format!("{}{suffix}", n / factor));
-    [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")].into_iter().find_map(whole).unwrap_or_else(|| n.to_string())
+    let whole =
+        |(factor, suffix)| (n != 0 && n % factor == 0).then(|| format!("{}{suffix}", n / factor));
+    [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")]
+        .into_iter()
+        .find_map(whole)
+        .unwrap_or_else(|| n.to_string())
 }
 
 #[cfg(test)]
@@ -217,7 +248,10 @@ mod tests {
         assert_eq!(Param::parse("64K"), Param::Int(65536));
         assert_eq!(Param::parse("16M"), Param::Int(16 << 20));
         assert_eq!(Param::parse("same"), Param::Text("same".into()));
-        assert_eq!(Param::parse("99999999999999G"), Param::Text("99999999999999G".into()));
+        assert_eq!(
+            Param::parse("99999999999999G"),
+            Param::Text("99999999999999G".into())
+        );
         assert_eq!(Param::parse("K"), Param::Text("K".into()));
         assert_eq!(Param::parse(""), Param::Text(String::new()));
     }
@@ -230,7 +264,9 @@ mod tests {
         assert_eq!(read(r#""a\u00b5""#), Ok(Param::Text("aµ".into())));
         for other in ["9223372036854775808", "1.5", "true", "null", "[]", "{}"] {
             assert!(
-                read(other).unwrap_err().contains("expected a whole number or a word"),
+                read(other)
+                    .unwrap_err()
+                    .contains("expected a whole number or a word"),
                 "{other}: {:?}",
                 read(other)
             );
@@ -239,18 +275,39 @@ mod tests {
 
     #[test]
     fn a_part_of_parameters_keeps_their_values() {
-        let all = Params::new().with("clients", 10).with("engine", "redis").with("mix", "read");
-        assert_eq!(all.without(&["mix", "clients", "another"]), Params::new().with("engine", "redis"));
-        assert_eq!(all.only(|_, value| matches!(value, Param::Int(_))), Params::new().with("clients", 10));
+        let all = Params::new()
+            .with("clients", 10)
+            .with("engine", "redis")
+            .with("mix", "read");
+        assert_eq!(
+            all.without(&["mix", "clients", "another"]),
+            Params::new().with("engine", "redis")
+        );
+        assert_eq!(
+            all.only(|_, value| matches!(value, Param::Int(_))),
+            Params::new().with("clients", 10)
+        );
         assert_eq!(all.without(&[]), all);
     }
 
     #[test]
     fn parameters_print_in_a_fixed_order_with_short_sizes() {
-        assert_eq!(Params::new().with("memory", 64 << 20).with("threads", 1024).to_string(), "memory=64M threads=1024");
+        assert_eq!(
+            Params::new()
+                .with("memory", 64 << 20)
+                .with("threads", 1024)
+                .to_string(),
+            "memory=64M threads=1024"
+        );
         assert_eq!(named("swap_size", &Param::Int(1 << 30)), "swap_size=1G");
-        let p = Params::new().with("tasks", 16).with("footprint", 65536).with("placement", "same");
+        let p = Params::new()
+            .with("tasks", 16)
+            .with("footprint", 65536)
+            .with("placement", "same");
         assert_eq!(p.to_string(), "footprint=64K placement=same tasks=16");
-        assert_eq!(serde_json::to_string(&p).unwrap(), r#"{"footprint":65536,"placement":"same","tasks":16}"#);
+        assert_eq!(
+            serde_json::to_string(&p).unwrap(),
+            r#"{"footprint":65536,"placement":"same","tasks":16}"#
+        );
     }
 }

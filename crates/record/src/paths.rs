@@ -70,7 +70,11 @@ impl Paths {
     /// more where it waits for others, while events are taken. 0 where that is not known.
     pub fn recording(&self) -> f64 {
         let requests = self.requests();
-        if requests > 0.0 { self.events as f64 * self.event_cost / requests } else { 0.0 }
+        if requests > 0.0 {
+            self.events as f64 * self.event_cost / requests
+        } else {
+            0.0
+        }
     }
 
     /// The same where it is so large a part of a request that whoever reads its time or rate is to know it.
@@ -85,7 +89,11 @@ impl Paths {
 
     /// Requests a second: of all of the time where that was counted, else of the windows. 0 where no window was open.
     pub fn rate(&self) -> f64 {
-        let in_windows = if self.seconds > 0.0 { self.requests() / self.seconds } else { 0.0 };
+        let in_windows = if self.seconds > 0.0 {
+            self.requests() / self.seconds
+        } else {
+            0.0
+        };
         self.whole_rate.unwrap_or(in_windows)
     }
 }

@@ -93,17 +93,25 @@ impl Place {
     pub fn of(leaf: &Leaf) -> Place {
         let (component, whom) = (leaf.component.as_str(), leaf.whom.as_str());
         let has = |link: &str| {
-            leaf.chain.iter().any(|l| l == link || l.starts_with(link) && l[link.len()..].starts_with(' '))
+            leaf.chain
+                .iter()
+                .any(|l| l == link || l.starts_with(link) && l[link.len()..].starts_with(' '))
         };
-        let works = component == name::USER || component == name::INTERRUPTS || component.starts_with(name::KERNEL);
+        let works = component == name::USER
+            || component == name::INTERRUPTS
+            || component.starts_with(name::KERNEL);
         match component {
             name::NOT_FOLLOWED => Place::NotFollowed,
             _ if leaf.layer == Layer::Client => Place::Client,
             name::CPU => Place::of_cpu(whom),
             c if c.starts_with("disk: ") && has("memory") => Place::Memory,
             name::DISK_HELD => Place::DiskHeld,
-            name::DISK_QUEUE if !matches!(whom, "" | name::SERVER_ITSELF) => Place::DiskBehindOthers,
-            name::DISK_DEVICE if !matches!(whom, "" | name::SERVER_ITSELF) => Place::DiskBesideOthers,
+            name::DISK_QUEUE if !matches!(whom, "" | name::SERVER_ITSELF) => {
+                Place::DiskBehindOthers
+            }
+            name::DISK_DEVICE if !matches!(whom, "" | name::SERVER_ITSELF) => {
+                Place::DiskBesideOthers
+            }
             name::DISK_DEVICE => Place::DiskDevice,
             c if c.starts_with("disk: ") => Place::DiskOwn,
             name::LOCK => Place::Lock,
@@ -111,7 +119,9 @@ impl Place {
             // Whom another thread of the service ends the wait of, that slept meanwhile, waits for what that one has:
             // PostgreSQL's processes wait for rows and tables by a latch, an event to the kernel.
             name::SLEEPING if has("pipe") => Place::Lock,
-            name::OTHER_CODE | name::OTHER_SLEEPING | name::OTHER_LOCK if has("peer") => Place::Peer,
+            name::OTHER_CODE | name::OTHER_SLEEPING | name::OTHER_LOCK if has("peer") => {
+                Place::Peer
+            }
             name::OTHER_LOCK => Place::Lock,
             name::OTHER_SLEEPING if has("lock") => Place::Lock,
             name::OTHER_SLEEPING => Place::Sleeping,
@@ -120,7 +130,12 @@ impl Place {
             name::ON_THE_WAY => Place::OnTheWay,
             name::SLEEPING => Place::Sleeping,
             name::MEMORY => Place::Memory,
-            c if c.strip_prefix(name::KERNEL).is_some_and(|call| MAKING.contains(&call)) => Place::Making,
+            c if c
+                .strip_prefix(name::KERNEL)
+                .is_some_and(|call| MAKING.contains(&call)) =>
+            {
+                Place::Making
+            }
             _ if works => Place::Kernel,
             _ => Place::Other,
         }
@@ -141,10 +156,18 @@ impl Place {
     pub fn fine(leaf: &Leaf) -> (Layer, &str) {
         let (layer, component) = Place::of(leaf).component(leaf);
         let [others, server, client, free] = match component {
-            name::CPU => [name::CPU_OTHERS, name::CPU_SERVER, name::CPU_CLIENT, name::CPU_FREE],
-            name::CLIENT_CPU => {
-                [name::CLIENT_CPU_OTHERS, name::CLIENT_CPU_SERVER, name::CLIENT_CPU_CLIENT, name::CLIENT_CPU_FREE]
-            }
+            name::CPU => [
+                name::CPU_OTHERS,
+                name::CPU_SERVER,
+                name::CPU_CLIENT,
+                name::CPU_FREE,
+            ],
+            name::CLIENT_CPU => [
+                name::CLIENT_CPU_OTHERS,
+                name::CLIENT_CPU_SERVER,
+                name::CLIENT_CPU_CLIENT,
+                name::CLIENT_CPU_FREE,
+            ],
             _ => return (layer, component),
         };
         let fine = match Place::of_cpu(&leaf.whom) {
@@ -160,9 +183,11 @@ impl Place {
     /// Layer and component of a budget that a leaf of this place goes to.
     pub fn component(self, leaf: &Leaf) -> (Layer, &str) {
         match self {
-            Place::CpuOther | Place::CpuServer | Place::CpuClient | Place::CpuIdle | Place::CpuUnknown => {
-                (Layer::Scheduler, name::CPU)
-            }
+            Place::CpuOther
+            | Place::CpuServer
+            | Place::CpuClient
+            | Place::CpuIdle
+            | Place::CpuUnknown => (Layer::Scheduler, name::CPU),
             Place::Lock => (Layer::Application, name::LOCK),
             Place::DiskHeld
             | Place::DiskBehindOthers
@@ -245,7 +270,9 @@ impl Kind {
             (Layer::Client, name::CLIENT_CPU) => Kind::ClientCpu,
             (Layer::Client, _) => Kind::Client,
             _ if has("idle") => Kind::Client,
-            (_, name::PEER | name::OTHER_CODE | name::OTHER_SLEEPING | name::OTHER_LOCK) => Kind::Peer,
+            (_, name::PEER | name::OTHER_CODE | name::OTHER_SLEEPING | name::OTHER_LOCK) => {
+                Kind::Peer
+            }
             (_, "request waits for the server") => Kind::ServerQueue,
             (Layer::Memory, _) => Kind::Memory,
             _ if has("fault") => Kind::Faults,
@@ -271,40 +298,228 @@ mod tests {
     use crate::paths::Share;
 
     fn leaf(layer: Layer, component: &str, whom: &str, chain: &[&str]) -> Leaf {
-        let share = Share { seconds: 1e-3, share: 0.1, low: 0.08, high: 0.12 };
+        let share = Share {
+            seconds: 1e-3,
+            share: 0.1,
+            low: 0.08,
+            high: 0.12,
+        };
         let chain = chain.iter().map(|&l| l.to_owned()).collect();
-        Leaf { layer, component: component.into(), whom: whom.into(), chain, all: share, middle: share, slow: share }
+        Leaf {
+            layer,
+            component: component.into(),
+            whom: whom.into(),
+            chain,
+            all: share,
+            middle: share,
+            slow: share,
+        }
     }
 
     #[test]
     fn the_end_of_the_chain_decides_but_for_a_lock_whose_holder_works_or_sleeps() {
         use Layer::{Application, Client, Kernel, Memory, Network, Scheduler, Storage};
         for (layer, component, whom, chain, place, part) in [
-            (Application, "server user code", "", &[][..], Place::User, "server user code"),
-            (Application, "server user code", "db", &["queue", "lock"], Place::Lock, "waiting for a lock"),
-            (Kernel, "kernel: write", "", &["lock"], Place::Lock, "waiting for a lock"),
-            (Application, "sleeping", "", &["lock"], Place::Lock, "waiting for a lock"),
-            (Application, "sleeping", "", &["pipe"], Place::Lock, "waiting for a lock"),
-            (Application, "sleeping", "", &["queue"], Place::Sleeping, "sleeping"),
-            (Application, "sleeping", "", &[], Place::Sleeping, "sleeping"),
-            (Application, "waiting for a lock", "", &[], Place::Lock, "waiting for a lock"),
-            (Storage, "disk: in the device", "", &["lock", "disk"], Place::DiskDevice, "waiting for the disk"),
-            (Storage, "disk: in the device", "backup", &["disk"], Place::DiskBesideOthers, "waiting for the disk"),
-            (Storage, "disk: in the queue", "backup", &["disk"], Place::DiskBehindOthers, "waiting for the disk"),
-            (Storage, "disk: in the queue", "the server itself", &["disk"], Place::DiskOwn, "waiting for the disk"),
-            (Storage, "disk: file system", "", &[], Place::DiskOwn, "waiting for the disk"),
-            (Storage, "disk: held back before the queue", "", &[], Place::DiskHeld, "waiting for the disk"),
-            (Storage, "disk: in the device", "", &["memory"], Place::Memory, "waiting for memory"),
-            (Memory, "waiting for memory", "", &[], Place::Memory, "waiting for memory"),
-            (Scheduler, "waiting for a CPU", "stress", &["lock"], Place::CpuOther, "waiting for a CPU"),
-            (Scheduler, "waiting for a CPU", "idle CPU", &[], Place::CpuIdle, "waiting for a CPU"),
-            (Scheduler, "waiting for a CPU", "the server itself", &[], Place::CpuServer, "waiting for a CPU"),
-            (Scheduler, "waiting for a CPU", "the client", &[], Place::CpuClient, "waiting for a CPU"),
-            (Scheduler, "waiting for a CPU", "", &[], Place::CpuUnknown, "waiting for a CPU"),
-            (Client, "client waiting for a CPU", "stress", &[], Place::Client, "client waiting for a CPU"),
-            (Network, "waiting for a peer", "billing", &[], Place::Peer, "waiting for a peer"),
-            (Application, "code of another process", "", &["peer billing"], Place::Peer, "code of another process"),
-            (Application, "sleeping of another process", "", &["peer"], Place::Peer, "sleeping of another process"),
+            (
+                Application,
+                "server user code",
+                "",
+                &[][..],
+                Place::User,
+                "server user code",
+            ),
+            (
+                Application,
+                "server user code",
+                "db",
+                &["queue", "lock"],
+                Place::Lock,
+                "waiting for a lock",
+            ),
+            (
+                Kernel,
+                "kernel: write",
+                "",
+                &["lock"],
+                Place::Lock,
+                "waiting for a lock",
+            ),
+            (
+                Application,
+                "sleeping",
+                "",
+                &["lock"],
+                Place::Lock,
+                "waiting for a lock",
+            ),
+            (
+                Application,
+                "sleeping",
+                "",
+                &["pipe"],
+                Place::Lock,
+                "waiting for a lock",
+            ),
+            (
+                Application,
+                "sleeping",
+                "",
+                &["queue"],
+                Place::Sleeping,
+                "sleeping",
+            ),
+            (
+                Application,
+                "sleeping",
+                "",
+                &[],
+                Place::Sleeping,
+                "sleeping",
+            ),
+            (
+                Application,
+                "waiting for a lock",
+                "",
+                &[],
+                Place::Lock,
+                "waiting for a lock",
+            ),
+            (
+                Storage,
+                "disk: in the device",
+                "",
+                &["lock", "disk"],
+                Place::DiskDevice,
+                "waiting for the disk",
+            ),
+            (
+                Storage,
+                "disk: in the device",
+                "backup",
+                &["disk"],
+                Place::DiskBesideOthers,
+                "waiting for the disk",
+            ),
+            (
+                Storage,
+                "disk: in the queue",
+                "backup",
+                &["disk"],
+                Place::DiskBehindOthers,
+                "waiting for the disk",
+            ),
+            (
+                Storage,
+                "disk: in the queue",
+                "the server itself",
+                &["disk"],
+                Place::DiskOwn,
+                "waiting for the disk",
+            ),
+            (
+                Storage,
+                "disk: file system",
+                "",
+                &[],
+                Place::DiskOwn,
+                "waiting for the disk",
+            ),
+            (
+                Storage,
+                "disk: held back before the queue",
+                "",
+                &[],
+                Place::DiskHeld,
+                "waiting for the disk",
+            ),
+            (
+                Storage,
+                "disk: in the device",
+                "",
+                &["memory"],
+                Place::Memory,
+                "waiting for memory",
+            ),
+            (
+                Memory,
+                "waiting for memory",
+                "",
+                &[],
+                Place::Memory,
+                "waiting for memory",
+            ),
+            (
+                Scheduler,
+                "waiting for a CPU",
+                "stress",
+                &["lock"],
+                Place::CpuOther,
+                "waiting for a CPU",
+            ),
+            (
+                Scheduler,
+                "waiting for a CPU",
+                "idle CPU",
+                &[],
+                Place::CpuIdle,
+                "waiting for a CPU",
+            ),
+            (
+                Scheduler,
+                "waiting for a CPU",
+                "the server itself",
+                &[],
+                Place::CpuServer,
+                "waiting for a CPU",
+            ),
+            (
+                Scheduler,
+                "waiting for a CPU",
+                "the client",
+                &[],
+                Place::CpuClient,
+                "waiting for a CPU",
+            ),
+            (
+                Scheduler,
+                "waiting for a CPU",
+                "",
+                &[],
+                Place::CpuUnknown,
+                "waiting for a CPU",
+            ),
+            (
+                Client,
+                "client waiting for a CPU",
+                "stress",
+                &[],
+                Place::Client,
+                "client waiting for a CPU",
+            ),
+            (
+                Network,
+                "waiting for a peer",
+                "billing",
+                &[],
+                Place::Peer,
+                "waiting for a peer",
+            ),
+            (
+                Application,
+                "code of another process",
+                "",
+                &["peer billing"],
+                Place::Peer,
+                "code of another process",
+            ),
+            (
+                Application,
+                "sleeping of another process",
+                "",
+                &["peer"],
+                Place::Peer,
+                "sleeping of another process",
+            ),
             (
                 Application,
                 "lock wait of another process",
@@ -313,7 +528,14 @@ mod tests {
                 Place::Peer,
                 "lock wait of another process",
             ),
-            (Application, "sleeping of another process", "", &["lock"], Place::Lock, "waiting for a lock"),
+            (
+                Application,
+                "sleeping of another process",
+                "",
+                &["lock"],
+                Place::Lock,
+                "waiting for a lock",
+            ),
             (
                 Network,
                 "on the way between server and client",
@@ -322,13 +544,31 @@ mod tests {
                 Place::OnTheWay,
                 "on the way between server and client",
             ),
-            (Kernel, "kernel: clone3", "", &[], Place::Making, "kernel: clone3"),
+            (
+                Kernel,
+                "kernel: clone3",
+                "",
+                &[],
+                Place::Making,
+                "kernel: clone3",
+            ),
             (Kernel, "interrupts", "", &[], Place::Kernel, "interrupts"),
-            (Application, "waiting for a pipe", "", &[], Place::Other, "waiting for a pipe"),
+            (
+                Application,
+                "waiting for a pipe",
+                "",
+                &[],
+                Place::Other,
+                "waiting for a pipe",
+            ),
         ] {
             let leaf = leaf(layer, component, whom, chain);
             let found = Place::of(&leaf);
-            assert_eq!((found, found.component(&leaf).1), (place, part), "{component} of {whom} by {chain:?}");
+            assert_eq!(
+                (found, found.component(&leaf).1),
+                (place, part),
+                "{component} of {whom} by {chain:?}"
+            );
         }
     }
 }

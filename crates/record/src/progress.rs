@@ -82,8 +82,9 @@ impl Event {
 
     /// The event of a line; a line that is none is a note.
     pub fn of_line(line: &str) -> Event {
-        serde_json::from_str(line)
-            .unwrap_or_else(|_| Event::Note { sentence: line.trim().trim_start_matches("fingerpost: ").to_owned() })
+        serde_json::from_str(line).unwrap_or_else(|_| Event::Note {
+            sentence: line.trim().trim_start_matches("fingerpost: ").to_owned(),
+        })
     }
 }
 
@@ -95,10 +96,20 @@ mod tests {
 
     #[test]
     fn a_line_is_read_back_and_a_stranger_is_a_note() {
-        let event = Event::Progress { doing: "round 1: syscall.null".into(), done: 0.25 };
+        let event = Event::Progress {
+            doing: "round 1: syscall.null".into(),
+            done: 0.25,
+        };
         assert_eq!(Event::of_line(&event.line()), event);
-        assert_eq!(event.line(), r#"{"event":"progress","doing":"round 1: syscall.null","done":0.25}"#);
-        let parts = vec![LivePart { name: "waiting for a CPU".into(), all: 0.5, slow: 0.9 }];
+        assert_eq!(
+            event.line(),
+            r#"{"event":"progress","doing":"round 1: syscall.null","done":0.25}"#
+        );
+        let parts = vec![LivePart {
+            name: "waiting for a CPU".into(),
+            all: 0.5,
+            slow: 0.9,
+        }];
         let live = Event::Live(Live {
             sentence: "Requests wait.".into(),
             rate: 10.0,
@@ -110,6 +121,11 @@ mod tests {
         assert_eq!(Event::of_line(&live.line()), live);
         let row = Event::Row(Box::new(fixture::run().measurements[0].without_samples()));
         assert_eq!(Event::of_line(&row.line()), row);
-        assert_eq!(Event::of_line("fingerpost: no such probe"), Event::Note { sentence: "no such probe".into() });
+        assert_eq!(
+            Event::of_line("fingerpost: no such probe"),
+            Event::Note {
+                sentence: "no such probe".into()
+            }
+        );
     }
 }

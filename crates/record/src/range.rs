@@ -19,7 +19,9 @@ pub(crate) fn out_of_range(value: f64) -> bool {
 pub(crate) fn finite(what: &str, values: impl IntoIterator<Item = f64>) -> Result<(), String> {
     match values.into_iter().find(|v| out_of_range(*v)) {
         Some(v) if !v.is_finite() => Err(format!("{what} has a value that is not a number")),
-        Some(v) => Err(format!("{what} has the value {v:e}, and nothing that is measured is so large or so small")),
+        Some(v) => Err(format!(
+            "{what} has the value {v:e}, and nothing that is measured is so large or so small"
+        )),
         None => Ok(()),
     }
 }
@@ -32,7 +34,11 @@ pub(crate) fn amounts(what: &str, values: impl IntoIterator<Item = f64>) -> Resu
     }
 }
 
-pub(crate) fn at_most(what: &str, values: impl IntoIterator<Item = u64>, most: u64) -> Result<(), String> {
+pub(crate) fn at_most(
+    what: &str,
+    values: impl IntoIterator<Item = u64>,
+    most: u64,
+) -> Result<(), String> {
     match values.into_iter().find(|v| *v > most) {
         Some(v) => Err(format!("{what} has the count {v}, more than {most}")),
         None => Ok(()),
@@ -45,12 +51,22 @@ pub(crate) fn counts(what: &str, values: impl IntoIterator<Item = u64>) -> Resul
 
 /// So many of something.
 pub(crate) fn no_more(what: &str, found: usize, most: usize) -> Result<(), String> {
-    if found <= most { Ok(()) } else { Err(format!("it has {found} {what}, more than {most}")) }
+    if found <= most {
+        Ok(())
+    } else {
+        Err(format!("it has {found} {what}, more than {most}"))
+    }
 }
 
 /// Each of a list, with its place where it is not valid.
-pub(crate) fn each<T>(list: &str, of: &[T], valid: impl Fn(&T) -> Result<(), String>) -> Result<(), String> {
-    of.iter().enumerate().try_for_each(|(i, one)| valid(one).map_err(|what| format!("{list}[{i}]: {what}")))
+pub(crate) fn each<T>(
+    list: &str,
+    of: &[T],
+    valid: impl Fn(&T) -> Result<(), String>,
+) -> Result<(), String> {
+    of.iter()
+        .enumerate()
+        .try_for_each(|(i, one)| valid(one).map_err(|what| format!("{list}[{i}]: {what}")))
 }
 
 /// Sizes in bytes.

@@ -58,7 +58,18 @@ const MET: [(&str, &str); 12] = [
 const OBSERVERS: [(&str, &[&str]); 16] = [
     ("syscalls", &["call."]),
     ("delays", &["delay."]),
-    ("limits", &["nice", "seccomp.", "store_bypass.", "indirect_branch.", "thp_disabled", "cpus_allowed", "traced"]),
+    (
+        "limits",
+        &[
+            "nice",
+            "seccomp.",
+            "store_bypass.",
+            "indirect_branch.",
+            "thp_disabled",
+            "cpus_allowed",
+            "traced",
+        ],
+    ),
     ("step", &["step."]),
     ("limits", &["machine.cpus", "cgroup.", "thp."]),
     ("cpu", &["cpu.", "machine."]),
@@ -66,12 +77,18 @@ const OBSERVERS: [(&str, &[&str]); 16] = [
     ("mappings", &["mappings."]),
     ("disk", &["disk."]),
     ("network", &["net.", "tcp."]),
-    ("sockets", &["queue.", "accept.", "connections.", "sockets."]),
+    (
+        "sockets",
+        &["queue.", "accept.", "connections.", "sockets."],
+    ),
     ("pressure", &["psi.", "throttle."]),
     ("others", &["other."]),
     ("neighbours", &["group."]),
     ("tracing", &["audit.", "tracing."]),
-    ("threads", &["elapsed.", "runqueue.", "trace.", "process.", ""]),
+    (
+        "threads",
+        &["elapsed.", "runqueue.", "trace.", "process.", ""],
+    ),
 ];
 /// So many of them have counters of a side's threads, which are named as the machine's are.
 const OF_A_SIDE: usize = 3;
@@ -83,16 +100,29 @@ pub fn is_met(name: &str) -> bool {
 
 fn family_of(name: &str) -> Option<&'static (&'static str, &'static str)> {
     MET.iter().find(|(prefix, suffix)| {
-        name.len() > prefix.len() + suffix.len() && name.starts_with(prefix) && name.ends_with(suffix)
+        name.len() > prefix.len() + suffix.len()
+            && name.starts_with(prefix)
+            && name.ends_with(suffix)
     })
 }
 
 /// The observer that has a reading of this name.
 pub fn observer_of(name: &str) -> &'static str {
-    let sided = ["server.", "background.", "client."].iter().find_map(|side| name.strip_prefix(side));
-    let (name, observers) = sided.map_or((name, &OBSERVERS[..]), |rest| (rest, &OBSERVERS[..OF_A_SIDE]));
-    let begins = |(_, beginnings): &&(&str, &[&str])| beginnings.iter().any(|beginning| name.starts_with(beginning));
-    observers.iter().find(begins).map_or("threads", |(observer, _)| observer)
+    let sided = ["server.", "background.", "client."]
+        .iter()
+        .find_map(|side| name.strip_prefix(side));
+    let (name, observers) = sided.map_or((name, &OBSERVERS[..]), |rest| {
+        (rest, &OBSERVERS[..OF_A_SIDE])
+    });
+    let begins = |(_, beginnings): &&(&str, &[&str])| {
+        beginnings
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+    };
+    observers
+        .iter()
+        .find(begins)
+        .map_or("threads", |(observer, _)| observer)
 }
 
 /// The readings of one step by all of its observers, whose names do not clash.
@@ -110,17 +140,28 @@ impl Readings {
         let mut readings = Readings::default();
         for o in observations {
             let at = readings.observers.len();
-            readings.observers.push((o.observer.clone(), o.source.clone()));
+            readings
+                .observers
+                .push((o.observer.clone(), o.source.clone()));
             let numbers = o.totals.iter().filter(|(_, v)| v.is_finite());
-            readings.values.extend(numbers.map(|(k, v)| (k.clone(), (*v, at))));
+            readings
+                .values
+                .extend(numbers.map(|(k, v)| (k.clone(), (*v, at))));
         }
         readings
     }
 
     /// Readings of one observer that saw in a way.
-    pub fn by(observer: &str, source: &str, totals: impl IntoIterator<Item = (String, f64)>) -> Readings {
+    pub fn by(
+        observer: &str,
+        source: &str,
+        totals: impl IntoIterator<Item = (String, f64)>,
+    ) -> Readings {
         let observers = vec![(observer.to_owned(), source.to_owned())];
-        Readings { observers, values: totals.into_iter().map(|(k, v)| (k, (v, 0))).collect() }
+        Readings {
+            observers,
+            values: totals.into_iter().map(|(k, v)| (k, (v, 0))).collect(),
+        }
     }
 
     /// One reading where it is known.
@@ -133,8 +174,14 @@ impl Readings {
     }
 
     /// The readings between a prefix and a suffix: what `server.call.` and `.count` hold between them, with the value.
-    pub fn between<'a>(&'a self, prefix: &'a str, suffix: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
-        self.values.iter().filter_map(move |(k, v)| Some((k.strip_prefix(prefix)?.strip_suffix(suffix)?, v.0)))
+    pub fn between<'a>(
+        &'a self,
+        prefix: &'a str,
+        suffix: &'a str,
+    ) -> impl Iterator<Item = (&'a str, f64)> {
+        self.values
+            .iter()
+            .filter_map(move |(k, v)| Some((k.strip_prefix(prefix)?.strip_suffix(suffix)?, v.0)))
     }
 
     /// What stands between a prefix and a suffix in the name of the largest such reading.
@@ -147,14 +194,21 @@ impl Readings {
 
     /// How a reading was had; nothing where it is not known.
     pub fn way(&self, name: &str) -> Option<Way> {
-        let at = self.values.get(name).map(|v| v.1).or_else(|| self.family(name))?;
+        let at = self
+            .values
+            .get(name)
+            .map(|v| v.1)
+            .or_else(|| self.family(name))?;
         Some(Way::of(&self.observers[at].1))
     }
 
     /// The observer that met others of the family that a name belongs to.
     fn family(&self, name: &str) -> Option<usize> {
         let (prefix, suffix) = family_of(name)?;
-        self.values.iter().find(|(k, _)| k.starts_with(prefix) && k.ends_with(suffix)).map(|(_, v)| v.1)
+        self.values
+            .iter()
+            .find(|(k, _)| k.starts_with(prefix) && k.ends_with(suffix))
+            .map(|(_, v)| v.1)
     }
 
     /// Why a reading is not known, in words; nothing where it is.
@@ -169,13 +223,24 @@ impl Readings {
         // The privilege or the tracepoints are missing.
         let refused = |why: String| format!("the observer “{observer}” could not see it: {why}");
         Some(match Way::of(source) {
-            Way::Nothing => refused(source.trim_start_matches("none").trim_start_matches(": ").to_owned()),
+            Way::Nothing => refused(
+                source
+                    .trim_start_matches("none")
+                    .trim_start_matches(": ")
+                    .to_owned(),
+            ),
             Way::Sampling | Way::Counters if observer == "syscalls" || name.contains(".call.") => {
-                refused(format!("it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {source}"))
+                refused(format!(
+                    "it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {source}"
+                ))
             }
             // What others do is told or not by whom they belong to and by rights, and not by the kernel's version.
-            Way::Counters if ["others", "tracing"].contains(&observer) => refused(format!("it had {source}")),
-            _ => format!("the observer “{observer}” was there, and the kernel or that version does not tell it"),
+            Way::Counters if ["others", "tracing"].contains(&observer) => {
+                refused(format!("it had {source}"))
+            }
+            _ => format!(
+                "the observer “{observer}” was there, and the kernel or that version does not tell it"
+            ),
         })
     }
 }
@@ -198,7 +263,11 @@ mod tests {
     #[test]
     fn what_nobody_read_is_not_zero_and_says_why() {
         let all = [
-            observation("threads", "/proc sampling (no right to trace)", &[("server.cpu.seconds", 2.0)]),
+            observation(
+                "threads",
+                "/proc sampling (no right to trace)",
+                &[("server.cpu.seconds", 2.0)],
+            ),
             observation("syscalls", "/proc sampling (no right to trace)", &[]),
             observation("delays", "none: needs CAP_NET_ADMIN", &[]),
             observation(
@@ -206,10 +275,20 @@ mod tests {
                 "/proc counters (the I/O of other users' processes is readable by root only, here of 3)",
                 &[],
             ),
-            observation("pressure", "/proc counters", &[("throttle.seconds", f64::NAN)]),
+            observation(
+                "pressure",
+                "/proc counters",
+                &[("throttle.seconds", f64::NAN)],
+            ),
         ];
         let r = Readings::of(&all);
-        assert_eq!((r.known("server.cpu.seconds"), r.why_missing("server.cpu.seconds")), (Some(2.0), None));
+        assert_eq!(
+            (
+                r.known("server.cpu.seconds"),
+                r.why_missing("server.cpu.seconds")
+            ),
+            (Some(2.0), None)
+        );
         let why = |name: &str| r.why_missing(name).unwrap();
         assert!(
             why("server.call.read.count").contains("CAP_PERFMON")
@@ -220,7 +299,10 @@ mod tests {
             why("other.disk.bytes").contains("could not see it")
                 && why("other.disk.bytes").contains("readable by root only, here of 3")
         );
-        assert!(why("throttle.seconds").contains("“pressure” was there"), "a value that is no number is none");
+        assert!(
+            why("throttle.seconds").contains("“pressure” was there"),
+            "a value that is no number is none"
+        );
         assert!(why("tcp.delayed_acks").contains("“network” was not there"));
         assert!(why("server.nice").contains("“limits”"));
         assert!(why("server.faults.minor").contains("“threads”"));
@@ -228,9 +310,17 @@ mod tests {
 
     #[test]
     fn what_an_observer_that_writes_down_what_it_meets_did_not_meet_is_none() {
-        let r = Readings::of(&[observation("syscalls", "perf tracepoints", &[("server.call.read.count", 5.0)])]);
+        let r = Readings::of(&[observation(
+            "syscalls",
+            "perf tracepoints",
+            &[("server.call.read.count", 5.0)],
+        )]);
         assert_eq!(r.known("server.call.fsync.count"), Some(0.0));
-        assert_eq!(r.known("server.call.fsync.seconds"), None, "no times were read");
+        assert_eq!(
+            r.known("server.call.fsync.seconds"),
+            None,
+            "no times were read"
+        );
         assert_eq!(Readings::default().known("server.call.fsync.count"), None);
     }
 
@@ -246,7 +336,14 @@ mod tests {
         ] {
             assert_eq!(Way::of(source), way, "{source}");
         }
-        let r = Readings::of(&[observation("cpu", "/proc counters", &[("cpu.idle.seconds", 1.0)])]);
-        assert_eq!((r.way("cpu.idle.seconds"), r.way("cpu.user.seconds")), (Some(Way::Counters), None));
+        let r = Readings::of(&[observation(
+            "cpu",
+            "/proc counters",
+            &[("cpu.idle.seconds", 1.0)],
+        )]);
+        assert_eq!(
+            (r.way("cpu.idle.seconds"), r.way("cpu.user.seconds")),
+            (Some(Way::Counters), None)
+        );
     }
 }

@@ -134,7 +134,9 @@ pub struct Run {
 impl Run {
     /// The row of a probe with exactly these parameters.
     pub fn row(&self, probe: &str, params: &crate::Params) -> Option<&Measurement> {
-        self.measurements.iter().find(|m| m.probe == probe && &m.params == params)
+        self.measurements
+            .iter()
+            .find(|m| m.probe == probe && &m.params == params)
     }
 
     /// The JSON Schema of the format, as committed in `docs/run.schema.json`.

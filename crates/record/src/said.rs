@@ -38,12 +38,16 @@ impl<'a> Said<'a> {
         while let Some(word) = words.next() {
             match (word, word.split_once('=')) {
                 ("--", _) => said.names.extend(words.by_ref()),
-                ("--set", _) => said.settings.extend(words.next().and_then(|setting| setting.split_once('='))),
+                ("--set", _) => said
+                    .settings
+                    .extend(words.next().and_then(|setting| setting.split_once('='))),
                 (_, Some(("--set", setting))) => said.settings.extend(setting.split_once('=')),
-                (_, Some((option, value))) if option.starts_with("--") => said.options.push((option, value)),
-                (option, _) if WITH_VALUE.contains(&option) => {
-                    said.options.push((option, words.next().unwrap_or_default()))
+                (_, Some((option, value))) if option.starts_with("--") => {
+                    said.options.push((option, value))
                 }
+                (option, _) if WITH_VALUE.contains(&option) => said
+                    .options
+                    .push((option, words.next().unwrap_or_default())),
                 (option, _) if option.starts_with('-') => said.options.push((option, "")),
                 (name, _) => said.names.push(name),
             }
@@ -53,12 +57,20 @@ impl<'a> Said<'a> {
 
     /// The value of a setting: of several the last, which is the one that is taken.
     pub fn value(&self, key: &str) -> Option<&'a str> {
-        self.settings.iter().rev().find(|(k, _)| *k == key).map(|(_, value)| *value)
+        self.settings
+            .iter()
+            .rev()
+            .find(|(k, _)| *k == key)
+            .map(|(_, value)| *value)
     }
 
     /// The value of an option.
     pub fn option(&self, name: &str) -> Option<&'a str> {
-        self.options.iter().rev().find(|(option, _)| *option == name).map(|(_, value)| *value)
+        self.options
+            .iter()
+            .rev()
+            .find(|(option, _)| *option == name)
+            .map(|(_, value)| *value)
     }
 }
 
@@ -84,7 +96,11 @@ mod tests {
         .to_vec();
         let said = Said::of(&words);
         assert_eq!(
-            (said.names.as_slice(), said.value("clients"), said.value("mix")),
+            (
+                said.names.as_slice(),
+                said.value("clients"),
+                said.value("mix")
+            ),
             (&["database", "-x"][..], Some("8"), None)
         );
         let options = ["--server-prefix", "--cpu", "-q", "--label"].map(|name| said.option(name));

@@ -52,12 +52,29 @@ impl Serialize for Secret {
 /// Whether a variable, flag or parameter of this name holds a secret: `PGPASSWORD`, `api-key`, `MYSQL_PWD`. The name of
 /// a file with a password in it is none.
 pub fn is_secret_name(name: &str) -> bool {
-    let name: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    if ["file", "path", "dir", "pwd"].iter().any(|end| name.ends_with(end)) && !name.ends_with("sqlpwd") {
+    let name: String = name
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    if ["file", "path", "dir", "pwd"]
+        .iter()
+        .any(|end| name.ends_with(end))
+        && !name.ends_with("sqlpwd")
+    {
         return false;
     }
-    const WITHIN: [&str; 9] =
-        ["password", "passwd", "passphrase", "passcode", "secret", "apikey", "accesskey", "privatekey", "credential"];
+    const WITHIN: [&str; 9] = [
+        "password",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "secret",
+        "apikey",
+        "accesskey",
+        "privatekey",
+        "credential",
+    ];
     WITHIN.iter().any(|part| name.contains(part))
         || name.ends_with("token")
         || name == "pass"
@@ -69,7 +86,16 @@ pub fn cut_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut state = State::default();
     // A word with blanks in it is a script or a header: a text of its own.
     let is_text = |word: &str| word.contains(char::is_whitespace);
-    words.into_iter().map(|word| if is_text(word) { state.text(word) } else { state.word(word) }).collect()
+    words
+        .into_iter()
+        .map(|word| {
+            if is_text(word) {
+                state.text(word)
+            } else {
+                state.word(word)
+            }
+        })
+        .collect()
 }
 
 /// A text without the secrets in it.
@@ -78,7 +104,11 @@ pub fn cut(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let new = State::default().within(text);
-    if new == text { Cow::Borrowed(text) } else { Cow::Owned(new) }
+    if new == text {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(new)
+    }
 }
 
 /// Cuts the secrets out of every text of a run that a user's words can have come into.
@@ -96,11 +126,16 @@ pub fn cut_run(run: &mut Run) {
     for budget in &mut run.budgets {
         cut_in_place(&mut budget.workload);
         cut_params(&mut budget.params);
-        budget.parts.iter_mut().for_each(|part| cut_in_place(&mut part.component));
+        budget
+            .parts
+            .iter_mut()
+            .for_each(|part| cut_in_place(&mut part.component));
     }
     for paths in &mut run.paths {
         cut_params(&mut paths.params);
-        crate::paths::valid::texts(paths).into_iter().for_each(cut_in_place);
+        crate::paths::valid::texts(paths)
+            .into_iter()
+            .for_each(cut_in_place);
     }
     for finding in &mut run.findings {
         cut_in_place(&mut finding.cause);
@@ -139,7 +174,15 @@ fn may_hold_one(text: &str) -> bool {
 /// Programs whose `-pX` is a password.
 const PASSWORD_IN_P: [&str; 4] = ["mysql", "mariadb", "mycli", "sshpass"];
 /// How tokens of well-known issuers begin.
-const TOKENS: [&str; 7] = ["ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-"];
+const TOKENS: [&str; 7] = [
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+];
 /// Schemes whose user names are worth keeping, and whose passwords may hold anything.
 const DATABASES: [&str; 4] = ["mysql", "mariadb", "postgres", "postgresql"];
 
@@ -177,7 +220,11 @@ impl State {
         match std::mem::take(&mut self.next) {
             Next::Secret => HIDDEN.to_owned(),
             Next::Login => after_colon(word),
-            _ => State { program: self.program, next: Next::Ordinary }.within(word),
+            _ => State {
+                program: self.program,
+                next: Next::Ordinary,
+            }
+            .within(word),
         }
     }
 
@@ -192,11 +239,15 @@ impl State {
             match bare {
                 "" => {}
                 // In quotes stands a text of its own; a quote further on belongs to the word.
-                _ if !quote.is_empty() && bare.contains(char::is_whitespace) => out.push_str(&self.text(bare)),
+                _ if !quote.is_empty() && bare.contains(char::is_whitespace) => {
+                    out.push_str(&self.text(bare))
+                }
                 _ => out.push_str(&self.word(bare)),
             }
             out.push_str(quote);
-            let next = after.find(|c: char| !c.is_whitespace()).unwrap_or(after.len());
+            let next = after
+                .find(|c: char| !c.is_whitespace())
+                .unwrap_or(after.len());
             out.push_str(&after[..next]);
             rest = &after[next..];
         }
@@ -209,8 +260,13 @@ impl State {
             Next::Secret => return HIDDEN.to_owned(),
             Next::Login => return after_colon(word),
             Next::Authorization => {
-                let is_scheme = ["bearer", "basic", "token", "digest"].contains(&word.to_ascii_lowercase().as_str());
-                self.next = if is_scheme { Next::Secret } else { Next::Ordinary };
+                let is_scheme = ["bearer", "basic", "token", "digest"]
+                    .contains(&word.to_ascii_lowercase().as_str());
+                self.next = if is_scheme {
+                    Next::Secret
+                } else {
+                    Next::Ordinary
+                };
                 return if is_scheme { word } else { HIDDEN }.to_owned();
             }
             Next::Ordinary => {}
@@ -243,8 +299,12 @@ impl State {
         match (self.program, name) {
             (Program::Curl, "u" | "user" | "U" | "proxy-user") => self.next = Next::Login,
             (Program::Redis, "a" | "pass") => self.next = Next::Secret,
-            (Program::PasswordInP, _) if !long && name.len() > 1 && name.starts_with('p') => return "-p***".to_owned(),
-            (Program::Curl, _) if !long && name.len() > 1 && name.starts_with('u') => return after_colon(word),
+            (Program::PasswordInP, _) if !long && name.len() > 1 && name.starts_with('p') => {
+                return "-p***".to_owned();
+            }
+            (Program::Curl, _) if !long && name.len() > 1 && name.starts_with('u') => {
+                return after_colon(word);
+            }
             _ if !name.contains('=') && is_secret_name(name) => self.next = Next::Secret,
             (Program::Curl, _) if name.starts_with("user=") => return after_colon(word),
             _ => {}
@@ -262,7 +322,8 @@ fn word_end(text: &str) -> usize {
             Some(_) => {}
             None if c.is_whitespace() => return at,
             None => {
-                let may_open = matches!(c, '"' | '\'') && (!before.is_alphanumeric() || text[..at].starts_with('-'));
+                let may_open = matches!(c, '"' | '\'')
+                    && (!before.is_alphanumeric() || text[..at].starts_with('-'));
                 open = (may_open && text[at + 1..].contains(c)).then_some(c);
             }
         }
@@ -273,8 +334,15 @@ fn word_end(text: &str) -> usize {
 
 /// A word's quotes, where it stands in a pair, and what is between.
 fn unquoted(word: &str) -> (&str, &str) {
-    let inner = |quote| word.strip_prefix(quote).and_then(|w| w.strip_suffix(quote)).map(|inner| (&word[..1], inner));
-    ['"', '\'', '`'].into_iter().find_map(inner).unwrap_or(("", word))
+    let inner = |quote| {
+        word.strip_prefix(quote)
+            .and_then(|w| w.strip_suffix(quote))
+            .map(|inner| (&word[..1], inner))
+    };
+    ['"', '\'', '`']
+        .into_iter()
+        .find_map(inner)
+        .unwrap_or(("", word))
 }
 
 fn after_colon(word: &str) -> String {
@@ -289,7 +357,11 @@ fn cut_word(word: &str) -> String {
     if let Some(at) = word.find("://") {
         return cut_values(&cut_address(word, at));
     }
-    match TOKENS.iter().filter_map(|t| word.find(t).map(|at| at + t.len())).min() {
+    match TOKENS
+        .iter()
+        .filter_map(|t| word.find(t).map(|at| at + t.len()))
+        .min()
+    {
         Some(end) if word.len() >= end + 12 => format!("{}{HIDDEN}", &word[..end]),
         _ => cut_values(word),
     }
@@ -314,7 +386,9 @@ fn cut_address(word: &str, at: usize) -> String {
         None if may_be_password(authority) => rest.rfind('@'),
         None => None,
     };
-    let Some(end) = end else { return word.to_owned() };
+    let Some(end) = end else {
+        return word.to_owned();
+    };
     let kept = match rest[..end].split_once(':') {
         Some((user, _)) => format!("{user}:{HIDDEN}"),
         None if is_database => rest[..end].to_owned(),
@@ -334,13 +408,20 @@ fn may_be_password(authority: &str) -> bool {
 fn cut_values(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     // Only an address has several values in one word; elsewhere these characters may be part of a password.
-    let ends: &[char] = if word.contains("://") || word.starts_with(['/', '?']) { &['&', ';', '?', '#'] } else { &[] };
+    let ends: &[char] = if word.contains("://") || word.starts_with(['/', '?']) {
+        &['&', ';', '?', '#']
+    } else {
+        &[]
+    };
     for piece in word.split_inclusive(ends) {
         let value_end = piece.trim_end_matches(ends).len();
         let mut rest = &piece[..value_end];
         // The first name that holds a secret hides all that follows: the value may have an = in it.
         while let Some((name, value)) = rest.split_once('=') {
-            let last = name.rsplit([',', ' ', '{', '"', '\'']).next().unwrap_or(name);
+            let last = name
+                .rsplit([',', ' ', '{', '"', '\''])
+                .next()
+                .unwrap_or(name);
             if is_secret_name(last) && !value.is_empty() {
                 out.extend([name, "=", HIDDEN]);
                 rest = "";
@@ -362,7 +443,13 @@ mod tests {
     #[test]
     fn a_secret_prints_as_three_stars_and_is_there_all_the_same() {
         let secret = Secret::new("hunter2");
-        assert_eq!(format!("{secret} {secret:?} {}", serde_json::to_string(&secret).unwrap()), "*** *** \"***\"");
+        assert_eq!(
+            format!(
+                "{secret} {secret:?} {}",
+                serde_json::to_string(&secret).unwrap()
+            ),
+            "*** *** \"***\""
+        );
         assert_eq!(secret.reveal(), "hunter2");
     }
 
@@ -373,28 +460,49 @@ mod tests {
                 "run database --set url=mysql://root:hunter2@db:3306/x",
                 "run database --set url=mysql://root:***@db:3306/x",
             ),
-            ("--set=url=postgres://u:a@b/c@host/db?x=1", "--set=url=postgres://u:***@host/db?x=1"),
+            (
+                "--set=url=postgres://u:a@b/c@host/db?x=1",
+                "--set=url=postgres://u:***@host/db?x=1",
+            ),
             ("http://u:p@127.0.0.1/", "http://u:***@127.0.0.1/"),
             ("http://u:p/q@127.0.0.1/", "http://u:***@127.0.0.1/"),
-            ("https://ghp_0123456789abcdef@github.com/x", "https://***@github.com/x"),
+            (
+                "https://ghp_0123456789abcdef@github.com/x",
+                "https://***@github.com/x",
+            ),
             ("mysql://root@h/x", "mysql://root@h/x"),
             ("mysql://h:3306/x", "mysql://h:3306/x"),
             ("mysql://root:hunter2", "mysql://root:***"),
-            ("http://127.0.0.1:8080/a@2x.png?b=c", "http://127.0.0.1:8080/a@2x.png?b=c"),
+            (
+                "http://127.0.0.1:8080/a@2x.png?b=c",
+                "http://127.0.0.1:8080/a@2x.png?b=c",
+            ),
             ("http://h/x?token=abc&page=3", "http://h/x?token=***&page=3"),
             ("mysqldump -uroot -phunter2 db", "mysqldump -uroot -p*** db"),
             ("nc -p8080", "nc -p8080"),
             ("pgbench --password=hunter2", "pgbench --password=***"),
             ("tool --api-key hunter2 x", "tool --api-key *** x"),
-            ("env PGPASSWORD=hunter2 MYSQL_PWD=b PWD=/x psql", "env PGPASSWORD=*** MYSQL_PWD=*** PWD=/x psql"),
+            (
+                "env PGPASSWORD=hunter2 MYSQL_PWD=b PWD=/x psql",
+                "env PGPASSWORD=*** MYSQL_PWD=*** PWD=/x psql",
+            ),
             ("curl -u bob:hunter2 http://h", "curl -u bob:*** http://h"),
-            ("curl -ubob:hunter2 --user=bob:x", "curl -ubob:*** --user=bob:***"),
+            (
+                "curl -ubob:hunter2 --user=bob:x",
+                "curl -ubob:*** --user=bob:***",
+            ),
             ("redis-cli -a hunter2 ping", "redis-cli -a *** ping"),
             ("sshpass -phunter2 ssh h", "sshpass -p*** ssh h"),
             ("--set password_file=/etc/x", "--set password_file=/etc/x"),
-            ("--set key_buffer_size=16M --profile quick", "--set key_buffer_size=16M --profile quick"),
+            (
+                "--set key_buffer_size=16M --profile quick",
+                "--set key_buffer_size=16M --profile quick",
+            ),
             ("x ghp_0123456789abcdef y", "x ghp_*** y"),
-            ("it's a page: password=a b, don't", "it's a page: password=*** b, don't"),
+            (
+                "it's a page: password=a b, don't",
+                "it's a page: password=*** b, don't",
+            ),
         ] {
             assert_eq!(cut_words(line.split(' ')).join(" "), cut, "{line}");
             assert_eq!(super::cut(line), cut, "as a text: {line}");
@@ -403,11 +511,36 @@ mod tests {
 
     #[test]
     fn a_script_in_one_word_and_a_header_are_texts_of_their_own() {
-        let words = ["sh", "-c", "mysql -uroot -p'hunter2' && PGPASSWORD=\"a\" psql 'postgres://u:b@h/x'"];
-        assert_eq!(cut_words(words)[2], "mysql -uroot -p*** && PGPASSWORD=*** psql 'postgres://u:***@h/x'");
-        assert_eq!(cut("sh -c 'mysql -p\"a b\" x' --password='c d'"), "sh -c 'mysql -p*** x' --password=***");
-        let words = ["curl", "-H", "Authorization: Bearer abc.def", "--password", "two words"];
-        assert_eq!(cut_words(words), ["curl", "-H", "Authorization: Bearer ***", "--password", "***"]);
+        let words = [
+            "sh",
+            "-c",
+            "mysql -uroot -p'hunter2' && PGPASSWORD=\"a\" psql 'postgres://u:b@h/x'",
+        ];
+        assert_eq!(
+            cut_words(words)[2],
+            "mysql -uroot -p*** && PGPASSWORD=*** psql 'postgres://u:***@h/x'"
+        );
+        assert_eq!(
+            cut("sh -c 'mysql -p\"a b\" x' --password='c d'"),
+            "sh -c 'mysql -p*** x' --password=***"
+        );
+        let words = [
+            "curl",
+            "-H",
+            "Authorization: Bearer abc.def",
+            "--password",
+            "two words",
+        ];
+        assert_eq!(
+            cut_words(words),
+            [
+                "curl",
+                "-H",
+                "Authorization: Bearer ***",
+                "--password",
+                "***"
+            ]
+        );
     }
 
     #[test]

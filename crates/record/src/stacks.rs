@@ -99,17 +99,31 @@ pub struct Function {
 impl Stacks {
     /// Samples whose stack is known or counted.
     pub fn counted(&self) -> u64 {
-        self.stacks.iter().map(|s| s.samples).fold(self.others, u64::saturating_add)
+        self.stacks
+            .iter()
+            .map(|s| s.samples)
+            .fold(self.others, u64::saturating_add)
     }
 
     /// The functions that had the CPU themselves, the most first.
     pub fn own(&self) -> Vec<Function> {
         let all = self.counted().max(1) as f64;
-        let mut found: Vec<Function> =
-            self.functions.iter().map(|name| Function { name: name.clone(), own: 0.0, whole: 0.0 }).collect();
+        let mut found: Vec<Function> = self
+            .functions
+            .iter()
+            .map(|name| Function {
+                name: name.clone(),
+                own: 0.0,
+                whole: 0.0,
+            })
+            .collect();
         for stack in &self.stacks {
             let share = stack.samples as f64 / all;
-            if let Some(function) = stack.frames.last().and_then(|last| found.get_mut(*last as usize)) {
+            if let Some(function) = stack
+                .frames
+                .last()
+                .and_then(|last| found.get_mut(*last as usize))
+            {
                 function.own += share;
             }
             let mut once = stack.frames.clone();
@@ -133,8 +147,15 @@ pub(crate) fn valid(s: &Stacks) -> Result<(), String> {
     no_more("stacks", s.stacks.len(), MOST_STACKS)?;
     for stack in &s.stacks {
         no_more("frames in a stack", stack.frames.len(), MOST_FRAMES)?;
-        if let Some(none) = stack.frames.iter().find(|f| **f as usize >= s.functions.len()) {
-            return Err(format!("a stack has function {none} of {}", s.functions.len()));
+        if let Some(none) = stack
+            .frames
+            .iter()
+            .find(|f| **f as usize >= s.functions.len())
+        {
+            return Err(format!(
+                "a stack has function {none} of {}",
+                s.functions.len()
+            ));
         }
     }
     Ok(())
@@ -145,7 +166,10 @@ mod tests {
     use super::*;
 
     fn stacks() -> Stacks {
-        let stack = |frames: &[u32], samples| Stack { frames: frames.to_vec(), samples };
+        let stack = |frames: &[u32], samples| Stack {
+            frames: frames.to_vec(),
+            samples,
+        };
         Stacks {
             functions: ["main", "work", "sort"].map(str::to_owned).to_vec(),
             stacks: vec![stack(&[0, 1, 2, 1], 6), stack(&[0, 2], 3)],
@@ -156,10 +180,17 @@ mod tests {
 
     #[test]
     fn a_function_that_calls_itself_counts_once() {
-        let told: Vec<(String, f64, f64)> = stacks().own().into_iter().map(|f| (f.name, f.own, f.whole)).collect();
+        let told: Vec<(String, f64, f64)> = stacks()
+            .own()
+            .into_iter()
+            .map(|f| (f.name, f.own, f.whole))
+            .collect();
         assert_eq!(told[0], ("work".into(), 0.6, 0.6));
         assert_eq!((told[1].0.as_str(), told[1].1), ("sort", 0.3));
-        assert!((told[1].2 - 0.9).abs() < 1e-9 && (told[2].2 - 0.9).abs() < 1e-9 && told[2].1 == 0.0, "{told:?}");
+        assert!(
+            (told[1].2 - 0.9).abs() < 1e-9 && (told[2].2 - 0.9).abs() < 1e-9 && told[2].1 == 0.0,
+            "{told:?}"
+        );
     }
 
     #[test]
@@ -168,9 +199,30 @@ mod tests {
         let mut bad = stacks();
         bad.stacks[1].frames[0] = 3;
         assert!(valid(&bad).unwrap_err().contains("function 3 of 3"));
-        assert!(valid(&Stacks { stacks: vec![Stack::default(); MOST_STACKS + 1], ..Stacks::default() }).is_err());
-        let deep = Stack { frames: vec![0; MOST_FRAMES + 1], samples: 1 };
-        assert!(valid(&Stacks { stacks: vec![deep], ..stacks() }).is_err());
-        assert!(valid(&Stacks { self_cost: -1.0, ..stacks() }).is_err());
+        assert!(
+            valid(&Stacks {
+                stacks: vec![Stack::default(); MOST_STACKS + 1],
+                ..Stacks::default()
+            })
+            .is_err()
+        );
+        let deep = Stack {
+            frames: vec![0; MOST_FRAMES + 1],
+            samples: 1,
+        };
+        assert!(
+            valid(&Stacks {
+                stacks: vec![deep],
+                ..stacks()
+            })
+            .is_err()
+        );
+        assert!(
+            valid(&Stacks {
+                self_cost: -1.0,
+                ..stacks()
+            })
+            .is_err()
+        );
     }
 }

@@ -19,13 +19,18 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(far, _)| *far <= slips(length))
         .min_by_key(|(far, _)| *far);
     let begun = || {
-        let mut those = known.iter().filter(|name| length >= 3 && name.to_lowercase().starts_with(&word));
+        let mut those = known
+            .iter()
+            .filter(|name| length >= 3 && name.to_lowercase().starts_with(&word));
         those.next().filter(|_| those.next().is_none()).copied()
     };
     let part = || {
         known
             .iter()
-            .find(|name| name.split('.').any(|part| length >= 3 && damerau_levenshtein(&word, part) < slips(length)))
+            .find(|name| {
+                name.split('.')
+                    .any(|part| length >= 3 && damerau_levenshtein(&word, part) < slips(length))
+            })
             .copied()
     };
     slip.map(|(_, name)| name).or_else(begun).or_else(part)
@@ -41,7 +46,11 @@ fn slips(length: usize) -> usize {
 }
 
 /// `did you mean “NAME”?`, or what else is to be said.
-pub fn or_else<'a>(word: &str, known: impl IntoIterator<Item = &'a str>, otherwise: impl FnOnce() -> String) -> String {
+pub fn or_else<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    otherwise: impl FnOnce() -> String,
+) -> String {
     match nearest(word, known) {
         Some(name) => format!("did you mean “{name}”?"),
         None => otherwise(),
@@ -51,8 +60,9 @@ pub fn or_else<'a>(word: &str, known: impl IntoIterator<Item = &'a str>, otherwi
 /// `; did you mean “NAME”?`, of the words that a setting takes as they are listed (`on, off or both`); nothing where
 /// none is near.
 pub fn of_listed(word: &str, listed: &str) -> String {
-    let words =
-        listed.split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c))).filter(|w| !w.is_empty() && *w != "or");
+    let words = listed
+        .split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c)))
+        .filter(|w| !w.is_empty() && *w != "or");
     nearest(word, words).map_or(String::new(), |name| format!("; did you mean “{name}”?"))
 }
 
@@ -60,7 +70,15 @@ pub fn of_listed(word: &str, listed: &str) -> String {
 mod tests {
     use super::*;
 
-    const KNOWN: [&str; 7] = ["run", "show", "syscall.null", "syscall.read", "database", "cpu.quota", "g5-2.7-darwin"];
+    const KNOWN: [&str; 7] = [
+        "run",
+        "show",
+        "syscall.null",
+        "syscall.read",
+        "database",
+        "cpu.quota",
+        "g5-2.7-darwin",
+    ];
 
     #[test]
     fn slips_of_the_finger_find_the_name() {
@@ -81,17 +99,32 @@ mod tests {
 
     #[test]
     fn a_value_is_held_against_those_that_are_listed() {
-        assert_eq!(of_listed("ngnix", "embedded, nginx or apache"), "; did you mean “nginx”?");
+        assert_eq!(
+            of_listed("ngnix", "embedded, nginx or apache"),
+            "; did you mean “nginx”?"
+        );
         assert_eq!(of_listed("no", "on, off or both"), "; did you mean “on”?");
         assert_eq!(of_listed("lighttpd", "embedded, nginx or apache"), "");
     }
 
     #[test]
     fn what_is_like_nothing_is_told_nothing() {
-        for word in ["", "x", "nginx", "sys", "g4", "opteron", "ref:", &"a".repeat(1000)] {
+        for word in [
+            "",
+            "x",
+            "nginx",
+            "sys",
+            "g4",
+            "opteron",
+            "ref:",
+            &"a".repeat(1000),
+        ] {
             assert_eq!(nearest(word, KNOWN), None, "{word}");
         }
-        assert_eq!(or_else("nginx", KNOWN, || "look there".into()), "look there");
+        assert_eq!(
+            or_else("nginx", KNOWN, || "look there".into()),
+            "look there"
+        );
         assert_eq!(or_else("rnu", KNOWN, String::new), "did you mean “run”?");
     }
 }

@@ -9,7 +9,10 @@ use std::path::Path;
 ///
 /// Every sentence and every table that shows a string of a run goes through this once, whatever the output format.
 pub fn clean(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| misleads(c) || matches!(c, '\t' | '\n' | '\r')) {
+    if !text
+        .chars()
+        .any(|c| misleads(c) || matches!(c, '\t' | '\n' | '\r'))
+    {
         return Cow::Borrowed(text);
     }
     let shown = text.chars().map(|c| match c {
@@ -45,13 +48,19 @@ pub fn misleads(c: char) -> bool {
 /// The text with a capital letter first, as a sentence begins.
 pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    letters.next().map_or(String::new(), |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 /// A number with its noun, in the plural where it is not one: `1 page`, `2 pages`, `0 switches`.
 pub fn counted(number: impl Into<u128>, noun: &str) -> String {
     let number = number.into();
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {}", plural(noun)) }
+    if number == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{number} {}", plural(noun))
+    }
 }
 
 /// The plural of a regular English noun.
@@ -71,8 +80,14 @@ mod tests {
     #[test]
     fn escape_sequences_and_direction_marks_lose_their_power() {
         assert_eq!(clean("plain µs – 中文"), "plain µs – 中文");
-        assert_eq!(clean("a\u{1b}[31mb\u{9b}2Jc\u{7f}"), "a\u{fffd}[31mb\u{fffd}2Jc\u{fffd}");
-        assert_eq!(clean("two\nlines\tand a \u{202e}turn"), "two lines and a \u{fffd}turn");
+        assert_eq!(
+            clean("a\u{1b}[31mb\u{9b}2Jc\u{7f}"),
+            "a\u{fffd}[31mb\u{fffd}2Jc\u{fffd}"
+        );
+        assert_eq!(
+            clean("two\nlines\tand a \u{202e}turn"),
+            "two lines and a \u{fffd}turn"
+        );
     }
 
     #[test]
@@ -90,6 +105,9 @@ mod tests {
             counted(3_u8, "query"),
             counted(7_u8, "day"),
         ];
-        assert_eq!(said, ["1 page", "2 pages", "0 switches", "3 queries", "7 days"]);
+        assert_eq!(
+            said,
+            ["1 page", "2 pages", "0 switches", "3 queries", "7 days"]
+        );
     }
 }

@@ -52,7 +52,12 @@ impl Unit {
             Unit::PerSecond => &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s")],
             Unit::BytesPerSecond => &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")],
             Unit::FlopPerSecond => &[(1.0, "flop/s"), (1e6, "MFLOPS"), (1e9, "GFLOPS")],
-            Unit::Bytes => &[(1.0, "B"), (1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")],
+            Unit::Bytes => &[
+                (1.0, "B"),
+                (1024.0, "KiB"),
+                (1_048_576.0, "MiB"),
+                (1_073_741_824.0, "GiB"),
+            ],
             Unit::Percent => &[(1.0, "%")],
             Unit::Count => &[(1.0, "")],
         }
@@ -61,8 +66,13 @@ impl Unit {
     /// The scale in which a value is best read, so that several figures (a value and its interval) can share it.
     pub fn scale_for(self, value: f64) -> Scale {
         let steps = self.steps();
-        let (divisor, symbol) =
-            steps.iter().rev().find(|(d, _)| value.abs() >= *d).or(steps.first()).copied().unwrap_or((1.0, ""));
+        let (divisor, symbol) = steps
+            .iter()
+            .rev()
+            .find(|(d, _)| value.abs() >= *d)
+            .or(steps.first())
+            .copied()
+            .unwrap_or((1.0, ""));
         Scale { divisor, symbol }
     }
 
@@ -70,7 +80,11 @@ impl Unit {
     pub fn format(self, value: f64) -> String {
         let scale = self.scale_for(value);
         let number = scale.number(value);
-        if scale.symbol.is_empty() { number } else { format!("{number} {}", scale.symbol) }
+        if scale.symbol.is_empty() {
+            number
+        } else {
+            format!("{number} {}", scale.symbol)
+        }
     }
 }
 
@@ -130,7 +144,10 @@ mod tests {
             Unit::Percent,
             Unit::Count,
         ] {
-            assert_eq!(serde_json::to_string(&unit).unwrap(), format!("\"{}\"", unit.as_str()));
+            assert_eq!(
+                serde_json::to_string(&unit).unwrap(),
+                format!("\"{}\"", unit.as_str())
+            );
         }
     }
 }

@@ -10,7 +10,9 @@ use crate::host::{Host, Load};
 use crate::measurement::{Estimate, Measurement, Outcome, Process};
 use crate::params::{Param, Params};
 use crate::paths;
-use crate::range::{MOST_BYTES, amounts, at_most, counts, each, finite, no_more, out_of_range, sizes};
+use crate::range::{
+    MOST_BYTES, amounts, at_most, counts, each, finite, no_more, out_of_range, sizes,
+};
 use crate::run::Run;
 use crate::text::clean_short;
 
@@ -26,7 +28,8 @@ pub fn validate(run: &Run) -> Result<(), String> {
     valid_host(&run.host)?;
     no_more("measurements", run.measurements.len(), MAX_ROWS)?;
     for (i, m) in run.measurements.iter().enumerate() {
-        valid_row(m).map_err(|what| format!("measurements[{i}] ({}): {what}", clean_short(&m.probe, 60)))?;
+        valid_row(m)
+            .map_err(|what| format!("measurements[{i}] ({}): {what}", clean_short(&m.probe, 60)))?;
     }
     each("observations", &run.observations, valid_observation)?;
     each("budgets", &run.budgets, valid_budget)?;
@@ -41,10 +44,19 @@ pub fn validate(run: &Run) -> Result<(), String> {
 pub fn valid_id(id: &str) -> Result<(), String> {
     let ok = !id.is_empty()
         && id.len() <= 100
-        && id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':'))
+        && id
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':'))
         && id.starts_with(|c: char| c.is_ascii_alphanumeric())
         && id != "latest";
-    if ok { Ok(()) } else { Err(format!("“{}” cannot be the id of a run", clean_short(id, 40))) }
+    if ok {
+        Ok(())
+    } else {
+        Err(format!(
+            "“{}” cannot be the id of a run",
+            clean_short(id, 40)
+        ))
+    }
 }
 
 /// Seconds that a run can have taken: thirty years.
@@ -54,20 +66,45 @@ const MOST_SHARE: f64 = 1e9;
 
 /// Parameters: whole numbers in range.
 fn valid_params(params: &Params) -> Result<(), String> {
-    let numbers =
-        params.iter().filter_map(|(_, value)| if let Param::Int(n) = value { Some(n.unsigned_abs()) } else { None });
+    let numbers = params.iter().filter_map(|(_, value)| {
+        if let Param::Int(n) = value {
+            Some(n.unsigned_abs())
+        } else {
+            None
+        }
+    });
     at_most("a parameter", numbers, MOST_BYTES)
 }
 
 fn valid_host(host: &Host) -> Result<(), String> {
-    let load = |l: &Load| [l.average[0], l.average[1], l.average[2], l.steal, l.steal_seconds];
-    for l in [Some(&host.before), host.after.as_ref()].into_iter().flatten() {
+    let load = |l: &Load| {
+        [
+            l.average[0],
+            l.average[1],
+            l.average[2],
+            l.steal,
+            l.steal_seconds,
+        ]
+    };
+    for l in [Some(&host.before), host.after.as_ref()]
+        .into_iter()
+        .flatten()
+    {
         amounts("host", load(l))?;
         counts("host", [l.runnable])?;
     }
-    amounts("host", host.cpu.mhz.into_iter().chain(host.cgroup.cpu_quota))?;
+    amounts(
+        "host",
+        host.cpu.mhz.into_iter().chain(host.cgroup.cpu_quota),
+    )?;
     let swap = host.swap.iter().flat_map(|s| [s.bytes, s.used_bytes]);
-    sizes("host", [host.memory_bytes, host.page_bytes].into_iter().chain(swap).chain(host.cpu.caches.values().copied()))
+    sizes(
+        "host",
+        [host.memory_bytes, host.page_bytes]
+            .into_iter()
+            .chain(swap)
+            .chain(host.cpu.caches.values().copied()),
+    )
 }
 
 fn valid_row(m: &Measurement) -> Result<(), String> {
@@ -84,7 +121,9 @@ fn valid_row(m: &Measurement) -> Result<(), String> {
         finite("a percentile", [p.p50, p.p90, p.p99])?;
     }
     match m.outcome {
-        Outcome::Measured if m.estimate.is_none() => return Err("it is “measured” and has no estimate".into()),
+        Outcome::Measured if m.estimate.is_none() => {
+            return Err("it is “measured” and has no estimate".into());
+        }
         Outcome::Untrusted | Outcome::Skipped | Outcome::Failed if m.reason.is_none() => {
             return Err("it is not “measured” and gives no reason".into());
         }
@@ -96,10 +135,16 @@ fn valid_row(m: &Measurement) -> Result<(), String> {
 fn valid_estimate(e: &Estimate) -> Result<(), String> {
     finite("the estimate", [e.value, e.low, e.high, e.confidence])?;
     if e.low > e.value || e.value > e.high {
-        return Err(format!("the estimate {} lies outside its interval {} to {}", e.value, e.low, e.high));
+        return Err(format!(
+            "the estimate {} lies outside its interval {} to {}",
+            e.value, e.low, e.high
+        ));
     }
     if !(e.confidence > 0.0 && e.confidence < 1.0) {
-        return Err(format!("a confidence of {} is not between 0 and 1", e.confidence));
+        return Err(format!(
+            "a confidence of {} is not between 0 and 1",
+            e.confidence
+        ));
     }
     Ok(())
 }
@@ -116,11 +161,16 @@ fn valid_process(p: &Process) -> Result<(), String> {
 
 fn valid_observation(o: &Observation) -> Result<(), String> {
     valid_params(&o.params)?;
-    let points = o.series.iter().flat_map(|s| s.points.iter().flat_map(|p| [p.0, p.1]));
+    let points = o
+        .series
+        .iter()
+        .flat_map(|s| s.points.iter().flat_map(|p| [p.0, p.1]));
     finite("a series", points)?;
     amounts("it", [o.self_cost])?;
     counts("it", [o.lost])?;
-    o.totals.iter().try_for_each(|(name, value)| valid_total(name, *value))
+    o.totals
+        .iter()
+        .try_for_each(|(name, value)| valid_total(name, *value))
 }
 
 /// How the names of those totals end that are of either sign: differences and gaps are.
@@ -144,7 +194,12 @@ fn valid_budget(b: &Budget) -> Result<(), String> {
 fn valid_experiment(e: &Experiment) -> Result<(), String> {
     valid_params(&e.params)?;
     no_more("pairs of stretches", e.pairs.len(), MOST_PAIRS)?;
-    if [&e.what, &e.workload].into_iter().chain(&e.tests).chain(&e.reason).any(|text| text.len() > MAX_TEXT) {
+    if [&e.what, &e.workload]
+        .into_iter()
+        .chain(&e.tests)
+        .chain(&e.reason)
+        .any(|text| text.len() > MAX_TEXT)
+    {
         return Err("a text is too long".into());
     }
     e.effect.as_ref().map_or(Ok(()), |effect| {
@@ -155,7 +210,9 @@ fn valid_experiment(e: &Experiment) -> Result<(), String> {
         counts("a stretch", [a.requests])?;
         amounts("a stretch", [a.seconds].into_iter().chain(a.latency_ns))
     };
-    e.pairs.iter().try_for_each(|pair| stretch(&pair.base).and_then(|()| stretch(&pair.changed)))
+    e.pairs
+        .iter()
+        .try_for_each(|pair| stretch(&pair.base).and_then(|()| stretch(&pair.changed)))
 }
 
 fn shares(values: impl IntoIterator<Item = f64> + Clone) -> Result<(), String> {
@@ -179,7 +236,10 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
     for m in &mut run.measurements {
         if let Err(what) = valid_row(m) {
             m.descriptor = m.descriptor.take().filter(|d| d.validate().is_ok());
-            (m.outcome, m.reason) = (Outcome::Failed, Some(format!("the figure was dropped: {what}")));
+            (m.outcome, m.reason) = (
+                Outcome::Failed,
+                Some(format!("the figure was dropped: {what}")),
+            );
             (m.estimate, m.percentiles, m.processes) = (None, None, Vec::new());
         }
     }
@@ -191,20 +251,47 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
                 .is_ok()
         });
     }
-    keep("an observation", &mut run.observations, valid_observation, &mut dropped);
+    keep(
+        "an observation",
+        &mut run.observations,
+        valid_observation,
+        &mut dropped,
+    );
     keep("a budget", &mut run.budgets, valid_budget, &mut dropped);
-    keep("what was followed of a step", &mut run.paths, paths::valid::one, &mut dropped);
+    keep(
+        "what was followed of a step",
+        &mut run.paths,
+        paths::valid::one,
+        &mut dropped,
+    );
     run.paths.truncate(paths::MOST_PATHS);
-    keep("a finding", &mut run.findings, |f| shares([f.share]), &mut dropped);
-    keep("an experiment", &mut run.experiments, valid_experiment, &mut dropped);
+    keep(
+        "a finding",
+        &mut run.findings,
+        |f| shares([f.share]),
+        &mut dropped,
+    );
+    keep(
+        "an experiment",
+        &mut run.experiments,
+        valid_experiment,
+        &mut dropped,
+    );
     run.experiments.truncate(MOST_EXPERIMENTS);
     run.host.doubts.extend(dropped);
     Cow::Owned(run)
 }
 
-fn keep<T>(what: &str, items: &mut Vec<T>, valid: impl Fn(&T) -> Result<(), String>, dropped: &mut Vec<String>) {
+fn keep<T>(
+    what: &str,
+    items: &mut Vec<T>,
+    valid: impl Fn(&T) -> Result<(), String>,
+    dropped: &mut Vec<String>,
+) {
     items.retain(|item| {
-        valid(item).map_err(|why| dropped.push(format!("{what} was left out of the record: {why}"))).is_ok()
+        valid(item)
+            .map_err(|why| dropped.push(format!("{what} was left out of the record: {why}")))
+            .is_ok()
     });
 }
 
@@ -239,11 +326,21 @@ mod tests {
             ("duration_s", |r| r.duration_s = 1e300),
             ("instrument", |r| r.instrument.clock_ns = -1.0),
             ("host", |r| r.host.memory_bytes = u64::MAX),
-            ("measurements[0]", |r| r.measurements[0].params = Params::new().with("n", i64::MIN)),
-            ("so large", |r| r.measurements[1].processes[0].samples[0] = 1e200),
-            ("so small", |r| r.measurements[1].processes[0].samples[0] = -1e-200),
-            ("amount", |r| r.measurements[1].processes[0].counters = [("x".into(), -1.0)].into()),
-            ("more than", |r| r.measurements[1].processes[0].batch = u64::MAX),
+            ("measurements[0]", |r| {
+                r.measurements[0].params = Params::new().with("n", i64::MIN)
+            }),
+            ("so large", |r| {
+                r.measurements[1].processes[0].samples[0] = 1e200
+            }),
+            ("so small", |r| {
+                r.measurements[1].processes[0].samples[0] = -1e-200
+            }),
+            ("amount", |r| {
+                r.measurements[1].processes[0].counters = [("x".into(), -1.0)].into()
+            }),
+            ("more than", |r| {
+                r.measurements[1].processes[0].batch = u64::MAX
+            }),
             ("the total “x.seconds” is -1", |r| {
                 let mut o = fixture::with_everything().observations.remove(0);
                 o.totals.insert("x.seconds".into(), -1.0);
@@ -251,35 +348,65 @@ mod tests {
             }),
             ("host", |r| r.host.before.steal = f64::NAN),
             ("instrument", |r| r.instrument.loop_ns = f64::INFINITY),
-            ("measurements[0]", |r| r.measurements[0].estimate.as_mut().unwrap().low = 1e9),
+            ("measurements[0]", |r| {
+                r.measurements[0].estimate.as_mut().unwrap().low = 1e9
+            }),
             ("measurements[0]", |r| r.measurements[0].estimate = None),
-            ("measurements[0]", |r| r.measurements[0].outcome = Outcome::Skipped),
-            ("measurements[1]", |r| r.measurements[1].processes[0].disturbed = vec![9_999]),
-            ("measurements[1]", |r| r.measurements[1].processes[0].samples[0] = f64::NAN),
-            ("measurements[1]", |r| r.measurements[1].percentiles.as_mut().unwrap().p99 = f64::NAN),
+            ("measurements[0]", |r| {
+                r.measurements[0].outcome = Outcome::Skipped
+            }),
+            ("measurements[1]", |r| {
+                r.measurements[1].processes[0].disturbed = vec![9_999]
+            }),
+            ("measurements[1]", |r| {
+                r.measurements[1].processes[0].samples[0] = f64::NAN
+            }),
+            ("measurements[1]", |r| {
+                r.measurements[1].percentiles.as_mut().unwrap().p99 = f64::NAN
+            }),
             ("the probe's name", |r| r.measurements[1].probe.clear()),
-            ("the key of its table", |r| r.measurements[1].descriptor = described("a b", "A")),
-            ("the title of its table", |r| r.measurements[1].descriptor = described("a", "")),
+            ("the key of its table", |r| {
+                r.measurements[1].descriptor = described("a b", "A")
+            }),
+            ("the title of its table", |r| {
+                r.measurements[1].descriptor = described("a", "")
+            }),
             ("-1 times", |r| {
-                r.measurements[1].descriptor = described("a", "A").map(|d| Descriptor { entries: Some(-1.0), ..d });
+                r.measurements[1].descriptor = described("a", "A").map(|d| Descriptor {
+                    entries: Some(-1.0),
+                    ..d
+                });
             }),
             ("system calls", |r| {
-                r.measurements[1].descriptor =
-                    described("a", "A").map(|d| Descriptor { calls: vec!["re ad".into()], ..d });
+                r.measurements[1].descriptor = described("a", "A").map(|d| Descriptor {
+                    calls: vec!["re ad".into()],
+                    ..d
+                });
             }),
-            ("more than 32", |r| r.experiments = vec![fixture::experiment(); 33]),
-            ("pairs of stretches", |r| r.experiments = vec![with_experiment(|e| e.pairs = vec![e.pairs[0]; 101])]),
+            ("more than 32", |r| {
+                r.experiments = vec![fixture::experiment(); 33]
+            }),
+            ("pairs of stretches", |r| {
+                r.experiments = vec![with_experiment(|e| e.pairs = vec![e.pairs[0]; 101])]
+            }),
             ("experiments[0]: the estimate", |r| {
                 r.experiments = vec![with_experiment(|e| e.effect.as_mut().unwrap().low = 9.0)]
             }),
-            ("amount", |r| r.experiments = vec![with_experiment(|e| e.pairs[0].base.seconds = -1.0)]),
-            ("too long", |r| r.experiments = vec![with_experiment(|e| e.what = "x".repeat(MAX_TEXT + 1))]),
+            ("amount", |r| {
+                r.experiments = vec![with_experiment(|e| e.pairs[0].base.seconds = -1.0)]
+            }),
+            ("too long", |r| {
+                r.experiments = vec![with_experiment(|e| e.what = "x".repeat(MAX_TEXT + 1))]
+            }),
         ];
         for (expected, spoil) in cases {
             let mut run = fixture::run();
             spoil(&mut run);
             let message = validate(&run).expect_err(expected);
-            assert!(message.contains(expected), "{message} should name {expected}");
+            assert!(
+                message.contains(expected),
+                "{message} should name {expected}"
+            );
         }
     }
 
@@ -298,9 +425,21 @@ mod tests {
         let stored = storable(&run);
         assert_eq!(validate(&stored), Ok(()));
         assert_eq!(stored.measurements[1].outcome, Outcome::Failed);
-        assert!(stored.measurements[1].reason.as_ref().unwrap().contains("not a number"));
+        assert!(
+            stored.measurements[1]
+                .reason
+                .as_ref()
+                .unwrap()
+                .contains("not a number")
+        );
         assert_eq!(stored.measurements[2], run.measurements[2]);
         assert!(stored.findings.is_empty());
-        assert!(stored.host.doubts.iter().any(|d| d.contains("a finding was left out")));
+        assert!(
+            stored
+                .host
+                .doubts
+                .iter()
+                .any(|d| d.contains("a finding was left out"))
+        );
     }
 }

@@ -7,16 +7,23 @@ use proptest::prelude::*;
 fn small_run() -> Run {
     let mut run = fixture::run();
     run.measurements.truncate(4);
-    run.measurements.iter_mut().for_each(|m| m.processes.truncate(2));
+    run.measurements
+        .iter_mut()
+        .for_each(|m| m.processes.truncate(2));
     run.measurements[0].descriptor = Some(run.measurements[0].descriptor().into_owned());
     run
 }
 
 fn refused(text: &[u8]) -> String {
-    let error = load::from_slice(text, "x.json").map(|run| run.id).expect_err("it should be refused");
+    let error = load::from_slice(text, "x.json")
+        .map(|run| run.id)
+        .expect_err("it should be refused");
     let sentence = error.to_string();
     assert!(sentence.contains("x.json"), "{sentence}");
-    assert!(sentence.len() < 1000 && !sentence.chars().any(text::misleads), "{sentence:?}");
+    assert!(
+        sentence.len() < 1000 && !sentence.chars().any(text::misleads),
+        "{sentence:?}"
+    );
     sentence
 }
 
@@ -33,17 +40,45 @@ fn hand_edits_are_named() {
     let text = serde_json::to_string(&small_run()).unwrap();
     let cases = [
         ("\"version\":1,", "\"version\":\"one\",", "invalid type"),
-        ("\"outcome\":\"measured\"", "\"outcome\":\"\u{1b}[31mgreat\"", "control character"),
-        ("\"outcome\":\"measured\"", "\"outcome\":\"\\u001b[31mgreat\"", "unknown variant `\u{fffd}[31mgreat`"),
+        (
+            "\"outcome\":\"measured\"",
+            "\"outcome\":\"\u{1b}[31mgreat\"",
+            "control character",
+        ),
+        (
+            "\"outcome\":\"measured\"",
+            "\"outcome\":\"\\u001b[31mgreat\"",
+            "unknown variant `\u{fffd}[31mgreat`",
+        ),
         ("\"duration_s\":58.25", "\"duration_s\":NaN", "expected"),
-        ("\"duration_s\":58.25", "\"duration_s\":1e999", "number out of range"),
-        ("\"duration_s\":58.25", "\"duration_s\":null", "invalid type"),
+        (
+            "\"duration_s\":58.25",
+            "\"duration_s\":1e999",
+            "number out of range",
+        ),
+        (
+            "\"duration_s\":58.25",
+            "\"duration_s\":null",
+            "invalid type",
+        ),
         ("\"duration_s\":58.25", "\"duration_s\":-3", "duration_s"),
-        ("fingerpost/run/1", "fingerpost/run/2\\u001b[2J", "use a newer fingerpost"),
+        (
+            "fingerpost/run/1",
+            "fingerpost/run/2\\u001b[2J",
+            "use a newer fingerpost",
+        ),
         ("\"schema\":", "\"scheme\":", "no “schema”"),
         ("\"id\":\"2026", "\"id\":\"/etc/2026", "cannot be the id"),
-        ("\"confidence\":0.95", "\"confidence\":95", "confidence of 95"),
-        ("\"disturbed\":[3]", "\"disturbed\":[4000000000]", "disturbed sample does not exist"),
+        (
+            "\"confidence\":0.95",
+            "\"confidence\":95",
+            "confidence of 95",
+        ),
+        (
+            "\"disturbed\":[3]",
+            "\"disturbed\":[4000000000]",
+            "disturbed sample does not exist",
+        ),
         ("\"hostname\":", "\"host\":", "missing field `hostname`"),
     ];
     for (from, to, expected) in cases {
@@ -61,16 +96,41 @@ fn what_was_followed_is_bounded_and_cannot_steer_a_terminal() {
     let evil = text.replacen("\"whom\":\"stress\"", "\"whom\":\"\\u001b[31mstress\"", 1);
     assert_ne!(evil, text);
     let loaded = load::from_slice(evil.as_bytes(), "x.json").unwrap();
-    assert!(loaded.paths[0].leaves.iter().any(|l| l.whom == "\u{fffd}[31mstress"));
-    let many = Run { paths: vec![run.paths[0].clone(); 201], ..run };
+    assert!(
+        loaded.paths[0]
+            .leaves
+            .iter()
+            .any(|l| l.whom == "\u{fffd}[31mstress")
+    );
+    let many = Run {
+        paths: vec![run.paths[0].clone(); 201],
+        ..run
+    };
     assert!(refused(&serde_json::to_vec(&many).unwrap()).contains("200"));
     let older = text.replacen("\"paths\":[", "\"other\":[", 1);
-    assert!(load::from_slice(older.as_bytes(), "x.json").unwrap().paths.is_empty(), "a run of before there were paths");
+    assert!(
+        load::from_slice(older.as_bytes(), "x.json")
+            .unwrap()
+            .paths
+            .is_empty(),
+        "a run of before there were paths"
+    );
 }
 
 #[test]
 fn what_is_no_run_at_all_is_refused() {
-    for text in ["", " \n", "null", "[]", "42", "\"run\"", "{}", "{} {}", "\u{feff}{}", "<html>"] {
+    for text in [
+        "",
+        " \n",
+        "null",
+        "[]",
+        "42",
+        "\"run\"",
+        "{}",
+        "{} {}",
+        "\u{feff}{}",
+        "<html>",
+    ] {
         refused(text.as_bytes());
     }
     refused(&[0xff, 0xfe, 0x00]);
@@ -82,8 +142,18 @@ fn deep_nesting_does_not_exhaust_the_stack() {
     let deep = "[".repeat(1 << 20);
     refused(deep.as_bytes());
     let run = serde_json::to_string(&small_run()).unwrap();
-    refused(run.replacen("\"measurements\":", &format!("\"x\":{deep},\"measurements\":"), 1).as_bytes());
-    refused(run.replacen("\"params\":{}", &format!("\"params\":{deep}"), 1).as_bytes());
+    refused(
+        run.replacen(
+            "\"measurements\":",
+            &format!("\"x\":{deep},\"measurements\":"),
+            1,
+        )
+        .as_bytes(),
+    );
+    refused(
+        run.replacen("\"params\":{}", &format!("\"params\":{deep}"), 1)
+            .as_bytes(),
+    );
 }
 
 #[test]
@@ -102,13 +172,19 @@ fn a_huge_text_is_refused_wherever_it_stands() {
 #[test]
 fn a_huge_file_is_not_read_to_its_end() {
     let endless = std::io::repeat(b' ');
-    assert!(matches!(load::from_reader(endless, "x.json"), Err(LoadError::TooLarge(..))));
+    assert!(matches!(
+        load::from_reader(endless, "x.json"),
+        Err(LoadError::TooLarge(..))
+    ));
 }
 
 #[test]
 fn fields_of_a_later_version_are_passed_over() {
-    let text =
-        serde_json::to_string(&small_run()).unwrap().replacen('{', "{\"later\":{\"a\":[1,null,\"\\u001b\"]},", 1);
+    let text = serde_json::to_string(&small_run()).unwrap().replacen(
+        '{',
+        "{\"later\":{\"a\":[1,null,\"\\u001b\"]},",
+        1,
+    );
     assert!(load::from_slice(text.as_bytes(), "x.json").unwrap() == small_run());
 }
 

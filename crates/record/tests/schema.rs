@@ -28,8 +28,15 @@ fn the_committed_schema_is_that_of_the_code() {
 #[test]
 fn a_run_conforms_to_the_schema() {
     let schema: Value = serde_json::from_str(&committed()).unwrap();
-    for run in [fixture::run(), fixture::later_run(), fixture::with_everything()] {
-        assert_eq!(conforms(&schema, &serde_json::to_value(run).unwrap()), Ok(()));
+    for run in [
+        fixture::run(),
+        fixture::later_run(),
+        fixture::with_everything(),
+    ] {
+        assert_eq!(
+            conforms(&schema, &serde_json::to_value(run).unwrap()),
+            Ok(())
+        );
     }
 }
 
@@ -50,6 +57,9 @@ fn what_is_no_run_does_not_conform() {
     for (i, spoil) in spoils.iter().enumerate() {
         let mut value = serde_json::to_value(fixture::with_everything()).unwrap();
         spoil(&mut value);
-        assert!(conforms(&schema, &value).is_err(), "spoil {i} should not conform");
+        assert!(
+            conforms(&schema, &value).is_err(),
+            "spoil {i} should not conform"
+        );
     }
 }

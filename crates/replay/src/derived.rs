@@ -24,18 +24,34 @@ pub fn lines(name: &str, table: &Table, own: &[Line]) -> Vec<Line> {
 /// it.
 fn scaling(table: &Table, own: &[Line]) -> Vec<Line> {
     let percents = |system: &&str| -> Option<BTreeMap<String, f64>> {
-        let told = references::load(system)?.observations.into_iter().map(|o| o.totals);
-        told.into_iter().find(|totals| totals.contains_key("clients01.percent"))
+        let told = references::load(system)?
+            .observations
+            .into_iter()
+            .map(|o| o.totals);
+        told.into_iter()
+            .find(|totals| totals.contains_key("clients01.percent"))
     };
     let printed: Vec<_> = table.systems().iter().map(percents).collect();
     let one = own.first().and_then(|line| line.here.clone());
     let line = |(at, line): (usize, &Line)| {
-        let key = format!("clients{:02}.percent", table.columns[at].params.int("clients").unwrap_or_default());
-        let of_one = |(here, one): (&Here, &Here)| if at == 0 { Some(here.whole()) } else { here.quotient(one, 100.0) };
+        let key = format!(
+            "clients{:02}.percent",
+            table.columns[at].params.int("clients").unwrap_or_default()
+        );
+        let of_one = |(here, one): (&Here, &Here)| {
+            if at == 0 {
+                Some(here.whole())
+            } else {
+                here.quotient(one, 100.0)
+            }
+        };
         Line {
             about: None,
             what: format!("scaling in %, {}", line.what),
-            printed: printed.iter().map(|totals| Some(totals.as_ref()?.get(&key)?.to_string())).collect(),
+            printed: printed
+                .iter()
+                .map(|totals| Some(totals.as_ref()?.get(&key)?.to_string()))
+                .collect(),
             here: line.here.as_ref().zip(one.as_ref()).and_then(of_one),
         }
     };
@@ -53,15 +69,27 @@ fn ratios(table: &Table, own: &[Line]) -> Vec<Line> {
     let line = |(round, (f, o)): (usize, (&Line, &Line))| Line {
         about: None,
         what: format!("{} fs/odb, round {}", table.columns[0].probe, round + 1),
-        printed: f.printed.iter().zip(&o.printed).map(|(f, o)| text(f, o)).collect(),
-        here: f.here.as_ref().zip(o.here.as_ref()).and_then(|(f, o)| f.quotient_of_rounds(o)),
+        printed: f
+            .printed
+            .iter()
+            .zip(&o.printed)
+            .map(|(f, o)| text(f, o))
+            .collect(),
+        here: f
+            .here
+            .as_ref()
+            .zip(o.here.as_ref())
+            .and_then(|(f, o)| f.quotient_of_rounds(o)),
     };
     files.iter().zip(odb).enumerate().map(line).collect()
 }
 
 /// A figure with at most so many decimals, and no zeros behind them.
 fn short(value: f64, decimals: usize) -> String {
-    format!("{value:.decimals$}").trim_end_matches('0').trim_end_matches('.').to_owned()
+    format!("{value:.decimals$}")
+        .trim_end_matches('0')
+        .trim_end_matches('.')
+        .to_owned()
 }
 
 /// Part III's derived fields, as it prints them; of two of them what its formulas give besides.
@@ -71,8 +99,9 @@ fn costs(own: &[Line]) -> Vec<Line> {
     let (misprints, own_costs) = (solve::misprints(&timings), solve::solve(&timings).ok());
     let line = |(at, (_, name, _)): (usize, (&str, &str, &str))| {
         let by_formula = own_costs.as_ref().filter(|_| misprints[at].is_some());
-        let formula = by_formula
-            .map_or_else(String::new, |costs| format!(" (its formula gives {})", short(costs.values()[at], 5)));
+        let formula = by_formula.map_or_else(String::new, |costs| {
+            format!(" (its formula gives {})", short(costs.values()[at], 5))
+        });
         Line {
             about: None,
             what: format!("derived: {name}{formula} api=vm_allocate"),
@@ -85,13 +114,30 @@ fn costs(own: &[Line]) -> Vec<Line> {
 
 /// One derived field of this machine's four timings, with what their intervals make of its own.
 fn derived(here: &[&Here], field: usize) -> Option<Here> {
-    let four: [Estimate; 4] = here.iter().map(|h| h.estimate).collect::<Vec<_>>().try_into().ok()?;
+    let four: [Estimate; 4] = here
+        .iter()
+        .map(|h| h.estimate)
+        .collect::<Vec<_>>()
+        .try_into()
+        .ok()?;
     let given = Given::from(four);
-    let (value, half) = (solve::solve(&given.timings()).ok()?.values()[field], given.halves()?[field]);
-    let estimate = Estimate { value, low: value - half, high: value + half, confidence: given.alloc_1.confidence };
+    let (value, half) = (
+        solve::solve(&given.timings()).ok()?.values()[field],
+        given.halves()?[field],
+    );
+    let estimate = Estimate {
+        value,
+        low: value - half,
+        high: value + half,
+        confidence: given.alloc_1.confidence,
+    };
     let open = (half > value.abs()).then(|| "the timings leave it open".to_owned());
     let notes: Vec<String> = here[0].note.clone().into_iter().chain(open).collect();
-    Some(Here::derived(estimate, here.iter().all(|h| h.trusted), (!notes.is_empty()).then(|| notes.join("; "))))
+    Some(Here::derived(
+        estimate,
+        here.iter().all(|h| h.trusted),
+        (!notes.is_empty()).then(|| notes.join("; ")),
+    ))
 }
 
 #[cfg(test)]
@@ -102,8 +148,18 @@ mod tests {
     fn lines_of(table: &'static str, system: &str) -> Vec<(String, String, f64)> {
         let run = references::load(system).unwrap();
         let found = replay(table, &[table], std::slice::from_ref(&run));
-        let at = found.tables[0].systems.iter().position(|s| s == system).unwrap();
-        let line = |l: &super::Line| Some((l.what.clone(), l.printed[at].clone()?, l.here.as_ref()?.estimate.value));
+        let at = found.tables[0]
+            .systems
+            .iter()
+            .position(|s| s == system)
+            .unwrap();
+        let line = |l: &super::Line| {
+            Some((
+                l.what.clone(),
+                l.printed[at].clone()?,
+                l.here.as_ref()?.estimate.value,
+            ))
+        };
         found.tables[0].lines.iter().filter_map(line).collect()
     }
 
@@ -113,7 +169,10 @@ mod tests {
         let percents: Vec<&str> = found[7..].iter().map(|l| l.1.as_str()).collect();
         assert_eq!(percents, ["100", "143", "59", "32", "26", "26", "25"]);
         assert!(
-            found[7].0.starts_with("scaling in %, database.throughput clients=1 ") && found[7].2 == 100.0,
+            found[7]
+                .0
+                .starts_with("scaling in %, database.throughput clients=1 ")
+                && found[7].2 == 100.0,
             "{:?}",
             found[7]
         );
@@ -125,9 +184,17 @@ mod tests {
         let found = lines_of("site", "site-powermac-9500");
         let printed = "1.89545455 3.27777778 4.45631068 5.18666667 5.26470588 4.24637681 5.5 5.06060606 7.06944444 \
             7.02898551 6.2";
-        assert_eq!(found[22..].iter().map(|l| l.1.as_str()).collect::<Vec<_>>().join(" "), printed);
+        assert_eq!(
+            found[22..]
+                .iter()
+                .map(|l| l.1.as_str())
+                .collect::<Vec<_>>()
+                .join(" "),
+            printed
+        );
         assert!(
-            found[30].0 == "site.round fs/odb, round 9" && (found[30].2 - 509.0 / 72.0).abs() < 1e-9,
+            found[30].0 == "site.round fs/odb, round 9"
+                && (found[30].2 - 509.0 / 72.0).abs() < 1e-9,
             "{:?}",
             found[30]
         );
@@ -137,24 +204,52 @@ mod tests {
     fn the_derived_fields_of_part_three_are_printed_and_what_its_formulas_give() {
         let found = lines_of("zerofill-3", "zerofill-g4-1ghz");
         let printed: Vec<&str> = found[4..].iter().map(|l| l.1.as_str()).collect();
-        assert_eq!(printed, ["0.3", "5.45", "12.8", "3.5", "9.3", "7.5", "6.15"]);
-        assert_eq!(found[9].0, "derived: deallocation (its formula gives 7.35) api=vm_allocate");
-        assert_eq!(found[10].0, "derived: zero-fill (its formula gives 6.1875) api=vm_allocate");
+        assert_eq!(
+            printed,
+            ["0.3", "5.45", "12.8", "3.5", "9.3", "7.5", "6.15"]
+        );
+        assert_eq!(
+            found[9].0,
+            "derived: deallocation (its formula gives 7.35) api=vm_allocate"
+        );
+        assert_eq!(
+            found[10].0,
+            "derived: zero-fill (its formula gives 6.1875) api=vm_allocate"
+        );
         assert!((found[9].2 - 7.35).abs() < 1e-9 && (found[10].2 - 6.1875).abs() < 1e-9);
     }
 
     #[test]
     fn what_cannot_be_derived_has_no_figure() {
         let mut run = references::load("zerofill-g4-1ghz").unwrap();
-        run.measurements.retain(|m| m.params.int("pages") == Some(1));
+        run.measurements
+            .retain(|m| m.params.int("pages") == Some(1));
         let found = replay("x", &["zerofill-3"], std::slice::from_ref(&run));
-        let here = |from: usize| found.tables[0].lines[from..].iter().filter(|l| l.here.is_some()).count();
+        let here = |from: usize| {
+            found.tables[0].lines[from..]
+                .iter()
+                .filter(|l| l.here.is_some())
+                .count()
+        };
         assert_eq!((found.tables[0].lines.len(), here(0), here(4)), (11, 2, 0));
         // One timing that is hardly known: what follows from it is said to be open, what does not is not.
         let mut noisy = references::load("zerofill-g4-1ghz").unwrap();
-        noisy.measurements[2].estimate.iter_mut().for_each(|e| (e.low, e.high) = (4.0e3, 20.0e3));
+        noisy.measurements[2]
+            .estimate
+            .iter_mut()
+            .for_each(|e| (e.low, e.high) = (4.0e3, 20.0e3));
         let found = replay("x", &["zerofill-3"], std::slice::from_ref(&noisy));
-        let note = |line: usize| found.tables[0].lines[line].here.as_ref().unwrap().note.as_deref();
-        assert_eq!((note(4), note(6)), (Some("the timings leave it open"), None));
+        let note = |line: usize| {
+            found.tables[0].lines[line]
+                .here
+                .as_ref()
+                .unwrap()
+                .note
+                .as_deref()
+        };
+        assert_eq!(
+            (note(4), note(6)),
+            (Some("the timings leave it open"), None)
+        );
     }
 }

@@ -21,12 +21,28 @@ const fn recipe(
     set: &'static [&'static str],
     fits: bool,
 ) -> Recipe {
-    Recipe { table, names, set, fits, leave: false }
+    Recipe {
+        table,
+        names,
+        set,
+        fits,
+        leave: false,
+    }
 }
 
 /// One for each table.
 const RECIPES: &[Recipe] = &[
-    recipe("lmbench-process", &["process.fork", "process.exec_dynamic", "process.shell", "thread.create"], &[], true),
+    recipe(
+        "lmbench-process",
+        &[
+            "process.fork",
+            "process.exec_dynamic",
+            "process.shell",
+            "thread.create",
+        ],
+        &[],
+        true,
+    ),
     recipe(
         "lmbench-syscall-signal",
         &[
@@ -42,36 +58,78 @@ const RECIPES: &[Recipe] = &[
         &[],
         true,
     ),
-    recipe("lmbench-ipc", &["ipc.pipe", "ipc.unix", "ipc.udp", "ipc.tcp", "ipc.tcp_connect"], &[], true),
+    recipe(
+        "lmbench-ipc",
+        &[
+            "ipc.pipe",
+            "ipc.unix",
+            "ipc.udp",
+            "ipc.tcp",
+            "ipc.tcp_connect",
+        ],
+        &[],
+        true,
+    ),
     recipe(
         "mysql-scaling",
         &["database", "ipc.tcp"],
-        &["engine=mariadb", "storage=myisam", "clients=1,2,5,10,20,35,50"],
+        &[
+            "engine=mariadb",
+            "storage=myisam",
+            "clients=1,2,5,10,20,35,50",
+        ],
         false,
     ),
     recipe(
         "mysql-query-cache",
         &["database"],
-        &["engine=mariadb", "storage=myisam", "query_cache=on", "clients=1,2,5,10,20,35,50"],
+        &[
+            "engine=mariadb",
+            "storage=myisam",
+            "query_cache=on",
+            "clients=1,2,5,10,20,35,50",
+        ],
         false,
     ),
-    recipe("apache", &["web"], &["connections=100", "keepalive=off"], true),
+    recipe(
+        "apache",
+        &["web"],
+        &["connections=100", "keepalive=off"],
+        true,
+    ),
     recipe("flops", &["flops"], &[], true),
     recipe(
         "zerofill-3",
-        &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"],
+        &[
+            "zerofill.alloc",
+            "zerofill.touch",
+            "zerofill.phase",
+            "zerofill.zeroing",
+            "syscall.null",
+        ],
         &["api=mmap"],
         true,
     ),
     recipe(
         "zerofill-4",
-        &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"],
+        &[
+            "zerofill.alloc",
+            "zerofill.touch",
+            "zerofill.phase",
+            "zerofill.zeroing",
+            "syscall.null",
+        ],
         &["api=mmap"],
         true,
     ),
     Recipe {
         leave: true,
-        ..recipe("launch", &["launch"], &["manifest=published", "placements=file,single,dual"], false)
+        ..recipe(
+            "launch",
+            &["launch"],
+            &["manifest=published", "placements=file,single,dual"],
+            false,
+        )
     },
     recipe("launch-pageins", &["launch"], &["state=after-boot"], false),
     recipe("site", &["site"], &[], true),
@@ -80,8 +138,16 @@ const RECIPES: &[Recipe] = &[
 impl Recipe {
     /// The command that does it.
     pub fn command(&self) -> String {
-        let set: String = self.set.iter().map(|pair| format!(" --set {pair}")).collect();
-        let leave = if self.leave { " --allow-system-changes" } else { "" };
+        let set: String = self
+            .set
+            .iter()
+            .map(|pair| format!(" --set {pair}"))
+            .collect();
+        let leave = if self.leave {
+            " --allow-system-changes"
+        } else {
+            ""
+        };
         format!("fingerpost run {}{set}{leave}", self.names.join(" "))
     }
 }

@@ -66,9 +66,15 @@ const INDEX: &[(Document, &[Section])] = &[
     (
         Document::Mysteries,
         &[
-            ("Introduction", &["opteron_far_ahead", "workstations_do_well"]),
+            (
+                "Introduction",
+                &["opteron_far_ahead", "workstations_do_well"],
+            ),
             ("Why Bother?", &["g5_like_a_pentium_four"]),
-            ("The Aftermath of the First Article", &["settings_not_the_cause", "sluggish_desktop"]),
+            (
+                "The Aftermath of the First Article",
+                &["settings_not_the_cause", "sluggish_desktop"],
+            ),
             ("Scope and Focus", &["yellow_dog_fits_the_g5_best"]),
             ("Benchmark Configuration", &[]),
             (
@@ -148,7 +154,10 @@ const INDEX: &[(Document, &[Section])] = &[
                 ],
             ),
             ("The split funnel suspect", &["locks_as_coarse_as_before"]),
-            ("Does it affect you?", &["linux_for_mysql", "innodb_alike", "import_slower"]),
+            (
+                "Does it affect you?",
+                &["linux_for_mysql", "innodb_alike", "import_slower"],
+            ),
             (
                 "The G5 a.k.a. Power 970FX",
                 &[
@@ -159,7 +168,14 @@ const INDEX: &[(Document, &[Section])] = &[
                     "g5_is_frugal",
                 ],
             ),
-            ("The Usual Suspects", &["threads_or_locks_suspected", "every_call_slow_on_mac", "other_servers_too"]),
+            (
+                "The Usual Suspects",
+                &[
+                    "threads_or_locks_suspected",
+                    "every_call_slow_on_mac",
+                    "other_servers_too",
+                ],
+            ),
             ("References", &[]),
         ],
     ),
@@ -182,7 +198,10 @@ const INDEX: &[(Document, &[Section])] = &[
                     "libraries_or_allocation",
                 ],
             ),
-            ("Conclusions", &["helps_less_in_ten_one", "memory_avoids_pageouts"]),
+            (
+                "Conclusions",
+                &["helps_less_in_ten_one", "memory_avoids_pageouts"],
+            ),
             ("Technical Reference Note", &["three_were_newer"]),
         ],
     ),
@@ -213,7 +232,12 @@ const INDEX: &[(Document, &[Section])] = &[
             ),
             (
                 "How to Optimize This",
-                &["faulting_ahead_helps", "touched_at_once", "zeroing_weighs_more_then", "not_zeroing_is_cheapest"],
+                &[
+                    "faulting_ahead_helps",
+                    "touched_at_once",
+                    "zeroing_weighs_more_then",
+                    "not_zeroing_is_cheapest",
+                ],
             ),
             ("Acknowledgements", &[]),
         ],
@@ -223,18 +247,36 @@ const INDEX: &[(Document, &[Section])] = &[
         &[
             ("The text", &["part_three_stands"]),
             ("The table", &["mmap_twice_as_fast", "fault_unaffected"]),
-            ("Excerpt from a mail from Jim Magee", &["transport_not_work"]),
+            (
+                "Excerpt from a mail from Jim Magee",
+                &["transport_not_work"],
+            ),
         ],
     ),
     (
         Document::ObjectDatabase,
         &[
-            ("The introduction", &["storage_limits_web_servers", "faster_even_with_a_message"]),
-            ("The test case", &["folders_favour_files", "script_costs_the_database", "load_affects_both"]),
+            (
+                "The introduction",
+                &["storage_limits_web_servers", "faster_even_with_a_message"],
+            ),
+            (
+                "The test case",
+                &[
+                    "folders_favour_files",
+                    "script_costs_the_database",
+                    "load_affects_both",
+                ],
+            ),
             ("Test results", &[]),
             (
                 "Conclusions",
-                &["up_to_seven_times", "native_and_no_legacy", "faster_as_it_loads", "less_with_less_cache"],
+                &[
+                    "up_to_seven_times",
+                    "native_and_no_legacy",
+                    "faster_as_it_loads",
+                    "less_with_less_cache",
+                ],
             ),
         ],
     ),
@@ -255,9 +297,18 @@ fn no_verdict_contradicts_its_document() {
             judged.answer.as_str(),
             judged.figure
         ));
-        let expected = if silent.contains(c.key) { Answer::NotMeasured } else { Answer::True };
+        let expected = if silent.contains(c.key) {
+            Answer::NotMeasured
+        } else {
+            Answer::True
+        };
         if judged.answer != expected || judged.figure.is_empty() || judged.figure.contains("NaN") {
-            wrong.push(format!("{}: {} ({})", c.key, judged.answer.as_str(), judged.figure));
+            wrong.push(format!(
+                "{}: {} ({})",
+                c.key,
+                judged.answer.as_str(),
+                judged.figure
+            ));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}\n{table}");
@@ -268,22 +319,48 @@ fn no_verdict_contradicts_its_document() {
 fn no_document_and_no_table_is_missing() {
     for (document, sections) in INDEX {
         for (place, keys) in *sections {
-            let carried: BTreeSet<&str> =
-                all().filter(|c| c.document == *document && c.place == *place).map(|c| c.key).collect();
-            assert_eq!(carried, keys.iter().copied().collect(), "{}, {place}", document.title());
+            let carried: BTreeSet<&str> = all()
+                .filter(|c| c.document == *document && c.place == *place)
+                .map(|c| c.key)
+                .collect();
+            assert_eq!(
+                carried,
+                keys.iter().copied().collect(),
+                "{}, {place}",
+                document.title()
+            );
         }
     }
-    let read: usize = INDEX.iter().flat_map(|(_, sections)| *sections).map(|(_, keys)| keys.len()).sum();
-    assert_eq!((read, all().count()), (105, 105), "each conclusion is in a section of its document");
+    let read: usize = INDEX
+        .iter()
+        .flat_map(|(_, sections)| *sections)
+        .map(|(_, keys)| keys.len())
+        .sum();
+    assert_eq!(
+        (read, all().count()),
+        (105, 105),
+        "each conclusion is in a section of its document"
+    );
     for table in references::table_names() {
-        assert!(all().any(|c| c.tables.contains(&table)), "{table} has no conclusion");
+        assert!(
+            all().any(|c| c.tables.contains(&table)),
+            "{table} has no conclusion"
+        );
     }
     let keys: BTreeSet<&str> = all().map(|c| c.key).collect();
     assert_eq!(keys.len(), all().count(), "each key once");
     assert!(WITHOUT_FIGURE.iter().all(|key| keys.contains(key)));
     for c in all() {
-        assert!(c.tables.iter().all(|t| references::table(t).is_some()), "{}", c.key);
-        assert!(!c.place.is_empty() && c.says.ends_with('.') && c.says.len() > 30, "{}", c.key);
+        assert!(
+            c.tables.iter().all(|t| references::table(t).is_some()),
+            "{}",
+            c.key
+        );
+        assert!(
+            !c.place.is_empty() && c.says.ends_with('.') && c.says.len() > 30,
+            "{}",
+            c.key
+        );
     }
 }
 
@@ -292,7 +369,13 @@ fn no_document_and_no_table_is_missing() {
 fn a_run_without_rows_decides_nothing() {
     for c in all() {
         let judged = c.by_run(&Run::default());
-        assert_eq!(judged.answer, Answer::NotMeasured, "{}: {}", c.key, judged.figure);
+        assert_eq!(
+            judged.answer,
+            Answer::NotMeasured,
+            "{}: {}",
+            c.key,
+            judged.figure
+        );
         assert!(!judged.figure.is_empty(), "{}", c.key);
     }
 }
@@ -308,18 +391,32 @@ fn a_run_of_today_is_judged_where_it_has_rows() {
     assert_eq!(judged("mysql_collapses").answer, Answer::NotMeasured);
     // The published systems judged as if they were this machine: Mac OS X collapses, Linux does not.
     let of = |system: &str, key: &str| {
-        all().find(|c| c.key == key).unwrap().by_run(&references::load(system).unwrap()).answer
+        all()
+            .find(|c| c.key == key)
+            .unwrap()
+            .by_run(&references::load(system).unwrap())
+            .answer
     };
     assert_eq!(
-        [of("g5-2.7-darwin", "mysql_collapses"), of("g5-2.5-linux", "mysql_collapses")],
+        [
+            of("g5-2.7-darwin", "mysql_collapses"),
+            of("g5-2.5-linux", "mysql_collapses")
+        ],
         [Answer::True, Answer::False]
     );
     assert_eq!(
-        [of("g5-2.7-darwin", "linux_does_not_collapse"), of("g5-2.5-linux", "linux_does_not_collapse")],
+        [
+            of("g5-2.7-darwin", "linux_does_not_collapse"),
+            of("g5-2.5-linux", "linux_does_not_collapse")
+        ],
         [Answer::False, Answer::True]
     );
     assert_eq!(of("opteron-850-linux", "tcp_latency_doubled"), Answer::True);
-    assert_eq!(of("g5-2.7-darwin", "tcp_latency_doubled"), Answer::False, "it is not twice as fast as itself");
+    assert_eq!(
+        of("g5-2.7-darwin", "tcp_latency_doubled"),
+        Answer::False,
+        "it is not twice as fast as itself"
+    );
     assert_eq!(of("site-powermac-9500", "up_to_seven_times"), Answer::True);
 }
 
@@ -327,7 +424,12 @@ fn a_run_of_today_is_judged_where_it_has_rows() {
 /// as long under Mac OS X as on the Xeon, was asked for three times.
 #[test]
 fn the_rules_for_a_run_hold_for_the_linux_systems_of_the_document() {
-    let of = |system: &str, key: &str| all().find(|c| c.key == key).unwrap().by_run(&references::load(system).unwrap());
+    let of = |system: &str, key: &str| {
+        all()
+            .find(|c| c.key == key)
+            .unwrap()
+            .by_run(&references::load(system).unwrap())
+    };
     let three = ["g5-2.5-linux", "xeon-3.6-linux", "opteron-850-linux"];
     let about = [
         // On the same processor, says the document: started by a shell the Xeon is 1.8 times as fast.
@@ -340,19 +442,39 @@ fn the_rules_for_a_run_hold_for_the_linux_systems_of_the_document() {
     for (key, systems) in about {
         for system in systems {
             let judged = of(system, key);
-            assert_eq!(judged.answer, Answer::True, "{key} on {system}: {}", judged.figure);
+            assert_eq!(
+                judged.answer,
+                Answer::True,
+                "{key} on {system}: {}",
+                judged.figure
+            );
         }
         let itself = of("g5-2.7-darwin", key);
         assert_eq!(itself.answer, Answer::False, "{key}: {}", itself.figure);
-        assert!(itself.figure.contains("1.0 times, which is less than"), "{}", itself.figure);
+        assert!(
+            itself.figure.contains("1.0 times, which is less than"),
+            "{}",
+            itself.figure
+        );
     }
     // What is asked of installing a handler is what the document says of it.
     let mut slow = references::load("g5-2.5-linux").unwrap();
-    let install = slow.measurements.iter_mut().find(|m| m.probe == "signal.install").unwrap();
+    let install = slow
+        .measurements
+        .iter_mut()
+        .find(|m| m.probe == "signal.install")
+        .unwrap();
     install.estimate.iter_mut().for_each(|e| e.value = 450.0);
-    let judged = all().find(|c| c.key == "signals_slow_on_mac").unwrap().by_run(&slow);
+    let judged = all()
+        .find(|c| c.key == "signals_slow_on_mac")
+        .unwrap()
+        .by_run(&slow);
     assert_eq!(judged.answer, Answer::False);
-    assert!(judged.figure.contains("3.7 times, which is less than 4"), "{}", judged.figure);
+    assert!(
+        judged.figure.contains("3.7 times, which is less than 4"),
+        "{}",
+        judged.figure
+    );
 }
 
 /// What must be several times slower under Mac OS X than here, and may be either by this machine's interval, is left
@@ -363,7 +485,11 @@ fn what_an_interval_leaves_open_is_not_decided() {
     // signal 6.2 µs, twice.
     let run = |rows: &[(&str, f64, f64)]| {
         let row = |(probe, value, apart): &(&str, f64, f64)| {
-            let mut m = fixture::run().measurements.into_iter().find(|m| m.probe == "syscall.null").unwrap();
+            let mut m = fixture::run()
+                .measurements
+                .into_iter()
+                .find(|m| m.probe == "syscall.null")
+                .unwrap();
             (m.probe, m.outcome, m.reason) = ((*probe).to_owned(), Outcome::Measured, None);
             m.processes = [0.8, 0.9, 1.0, 1.1, 1.2]
                 .map(|at| Process::of_one(value * (1.0 + (at - 1.0) * 5.0 * apart), 1))
@@ -376,17 +502,38 @@ fn what_an_interval_leaves_open_is_not_decided() {
             });
             m
         };
-        Run { measurements: rows.iter().map(row).collect(), ..Run::default() }
+        Run {
+            measurements: rows.iter().map(row).collect(),
+            ..Run::default()
+        }
     };
-    let of = |key: &str, rows: &[(&str, f64, f64)]| all().find(|c| c.key == key).unwrap().by_run(&run(rows));
+    let of = |key: &str, rows: &[(&str, f64, f64)]| {
+        all().find(|c| c.key == key).unwrap().by_run(&run(rows))
+    };
     let null = |value, apart| of("every_call_slow_on_mac", &[("syscall.null", value, apart)]);
-    assert_eq!([null(200.0, 0.02).answer, null(600.0, 0.02).answer], [Answer::True, Answer::False]);
+    assert_eq!(
+        [null(200.0, 0.02).answer, null(600.0, 0.02).answer],
+        [Answer::True, Answer::False]
+    );
     let open = null(360.0, 0.2);
-    assert!(open.answer == Answer::NotResolved && open.figure.ends_with("which leaves 3 open"), "{open:?}");
-    assert!(open.figure.contains("3.1 times ("), "with its interval: {}", open.figure);
+    assert!(
+        open.answer == Answer::NotResolved && open.figure.ends_with("which leaves 3 open"),
+        "{open:?}"
+    );
+    assert!(
+        open.figure.contains("3.1 times ("),
+        "with its interval: {}",
+        open.figure
+    );
     let signals = |install: (f64, f64), handle: (f64, f64)| {
-        of("signals_slow_on_mac", &[("signal.install", install.0, install.1), ("signal.handle", handle.0, handle.1)])
-            .answer
+        of(
+            "signals_slow_on_mac",
+            &[
+                ("signal.install", install.0, install.1),
+                ("signal.handle", handle.0, handle.1),
+            ],
+        )
+        .answer
     };
     assert_eq!(signals((200.0, 0.02), (1000.0, 0.02)), Answer::True);
     assert_eq!(signals((400.0, 0.2), (1000.0, 0.02)), Answer::NotResolved);
@@ -398,16 +545,32 @@ fn what_an_interval_leaves_open_is_not_decided() {
 #[test]
 fn a_conclusion_on_rows_that_are_not_to_be_trusted_says_so() {
     let mut told = BTreeSet::new();
-    for mut run in references::names().iter().map(|name| references::load(name).unwrap()).chain([fixture::run()]) {
+    for mut run in references::names()
+        .iter()
+        .map(|name| references::load(name).unwrap())
+        .chain([fixture::run()])
+    {
         let doubt = "others wanted the CPU";
-        run.measurements.iter_mut().for_each(|m| (m.outcome, m.reason) = (Outcome::Measured, None));
+        run.measurements
+            .iter_mut()
+            .for_each(|m| (m.outcome, m.reason) = (Outcome::Measured, None));
         let trusted: Vec<_> = all().map(|c| c.by_run(&run)).collect();
-        run.measurements.iter_mut().for_each(|m| (m.outcome, m.reason) = (Outcome::Untrusted, Some(doubt.into())));
+        run.measurements
+            .iter_mut()
+            .for_each(|m| (m.outcome, m.reason) = (Outcome::Untrusted, Some(doubt.into())));
         for (c, before) in all().zip(trusted) {
             let judged = c.by_run(&run);
-            assert!(!before.figure.contains("not to be trusted"), "{}: {}", c.key, before.figure);
+            assert!(
+                !before.figure.contains("not to be trusted"),
+                "{}: {}",
+                c.key,
+                before.figure
+            );
             if judged.answer != Answer::NotMeasured {
-                let of = judged.figure.strip_prefix(&before.figure).unwrap_or_else(|| panic!("{}: {judged:?}", c.key));
+                let of = judged
+                    .figure
+                    .strip_prefix(&before.figure)
+                    .unwrap_or_else(|| panic!("{}: {judged:?}", c.key));
                 assert!(
                     of.starts_with("; on ") && of.ends_with(&format!("not to be trusted: {doubt}")),
                     "{}: {of}",

@@ -25,34 +25,73 @@ pub use screen::render;
 pub fn of_run(run: &Run) -> Vec<Explanation> {
     let mut steps: Vec<Vec<&Observation>> = Vec::new();
     for o in &run.observations {
-        match steps.iter_mut().find(|s| s[0].workload == o.workload && s[0].params == o.params) {
+        match steps
+            .iter_mut()
+            .find(|s| s[0].workload == o.workload && s[0].params == o.params)
+        {
             Some(step) => step.push(o),
             None => steps.push(vec![o]),
         }
     }
-    let mut found: Vec<Explanation> = steps.into_iter().filter_map(|step| of_step(run, &step)).collect();
+    let mut found: Vec<Explanation> = steps
+        .into_iter()
+        .filter_map(|step| of_step(run, &step))
+        .collect();
     for p in &run.paths {
         // Requests may have been followed of a step that nobody else watched.
-        if !found.iter().any(|e| e.workload == p.workload && e.params == p.params) {
-            found.push(Explanation::new(&p.workload, &p.params, &StepFigures::default(), Some(p), Vec::new()));
+        if !found
+            .iter()
+            .any(|e| e.workload == p.workload && e.params == p.params)
+        {
+            found.push(Explanation::new(
+                &p.workload,
+                &p.params,
+                &StepFigures::default(),
+                Some(p),
+                Vec::new(),
+            ));
         }
     }
     let whole = |e: Explanation| {
-        let own =
-            run.experiments.iter().filter(|x| x.workload == e.workload && x.params == e.params).cloned().collect();
-        let client = if e.workload == service::WORKLOAD { beside(run) } else { None };
-        Explanation { client, ..e.with_experiments(own) }
+        let own = run
+            .experiments
+            .iter()
+            .filter(|x| x.workload == e.workload && x.params == e.params)
+            .cloned()
+            .collect();
+        let client = if e.workload == service::WORKLOAD {
+            beside(run)
+        } else {
+            None
+        };
+        Explanation {
+            client,
+            ..e.with_experiments(own)
+        }
     };
     found.into_iter().map(whole).collect()
 }
 
 fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {
     let figures = StepFigures::from_totals(&Readings::of(observations.iter().copied()))?;
-    let Observation { workload, params, .. } = observations.first()?;
-    let paths = run.paths.iter().find(|p| p.workload == *workload && p.params == *params);
-    let mut found =
-        Explanation::new(workload, params, &figures, paths, observations.iter().map(|&o| o.clone()).collect());
-    let stored = run.budgets.iter().find(|b| b.workload == *workload && b.params == *params && !b.parts.is_empty());
+    let Observation {
+        workload, params, ..
+    } = observations.first()?;
+    let paths = run
+        .paths
+        .iter()
+        .find(|p| p.workload == *workload && p.params == *params);
+    let mut found = Explanation::new(
+        workload,
+        params,
+        &figures,
+        paths,
+        observations.iter().map(|&o| o.clone()).collect(),
+    );
+    let stored = run
+        .budgets
+        .iter()
+        .find(|b| b.workload == *workload && b.params == *params && !b.parts.is_empty());
     if let (None, Some(stored)) = (paths, stored) {
         let of_step = format!("{workload} {params}: ");
         let own = |f: &&Finding| f.evidence.first().is_some_and(|e| e.starts_with(&of_step));
@@ -110,7 +149,11 @@ mod tests {
                 params: Params::new(),
                 transactions: 1000,
                 seconds_per_transaction: 1e-3,
-                parts: vec![part("waiting for a lock", 0.6), part("kernel: \x1b[31mread", 0.3), part("tiny", 0.0004)],
+                parts: vec![
+                    part("waiting for a lock", 0.6),
+                    part("kernel: \x1b[31mread", 0.3),
+                    part("tiny", 0.0004),
+                ],
                 unexplained: 0.0996,
             },
             paths: None,
@@ -119,7 +162,10 @@ mod tests {
             client: None,
             mapped: None,
             threads: Vec::new(),
-            findings: vec![finding("app.lock", Status::Guilty), finding("host.steal", Status::Cleared)],
+            findings: vec![
+                finding("app.lock", Status::Guilty),
+                finding("host.steal", Status::Cleared),
+            ],
             experiments: Vec::new(),
             observations: Vec::new(),
         }
@@ -128,17 +174,37 @@ mod tests {
     #[test]
     fn the_picture_shows_every_part_and_the_rest() {
         let text = render(&[explanation()], &Style::default());
-        assert!(text.contains("1.000 ms per transaction over 1000 transactions"), "{text}");
-        assert!(text.contains("waiting for a lock") && text.contains("60.0 %") && text.contains("tracing cost 2.0 %"));
+        assert!(
+            text.contains("1.000 ms per transaction over 1000 transactions"),
+            "{text}"
+        );
+        assert!(
+            text.contains("waiting for a lock")
+                && text.contains("60.0 %")
+                && text.contains("tracing cost 2.0 %")
+        );
         assert!(text.contains("unexplained") && text.contains("10.0 %"));
         assert!(text.contains("locks") && text.contains("guilty") && text.contains("cleared"));
-        assert!(!text.contains('\x1b'), "a run file cannot steer the terminal");
+        assert!(
+            !text.contains('\x1b'),
+            "a run file cannot steer the terminal"
+        );
     }
 
     #[test]
     fn a_traced_pass_that_was_faster_has_no_negative_cost() {
-        let text = render(&[Explanation { gap: Some(-0.572), ..explanation() }], &Style::default());
-        assert!(text.contains("the traced pass was 57.2 % faster") && text.contains("its cost is not known"), "{text}");
+        let text = render(
+            &[Explanation {
+                gap: Some(-0.572),
+                ..explanation()
+            }],
+            &Style::default(),
+        );
+        assert!(
+            text.contains("the traced pass was 57.2 % faster")
+                && text.contains("its cost is not known"),
+            "{text}"
+        );
         assert!(!text.contains("cost -"), "{text}");
     }
 
@@ -146,10 +212,16 @@ mod tests {
     fn in_short_only_the_accused_have_figures() {
         let text = render(&[explanation()], &Style::default());
         assert!(
-            text.contains("guilty") && text.contains("60 % of | it") && text.contains("cleared  host steal"),
+            text.contains("guilty")
+                && text.contains("60 % of | it")
+                && text.contains("cleared  host steal"),
             "{text}"
         );
-        assert_eq!(text.matches("60 % of | it").count(), 1, "the cleared are names");
+        assert_eq!(
+            text.matches("60 % of | it").count(),
+            1,
+            "the cleared are names"
+        );
     }
 
     #[test]
@@ -181,7 +253,11 @@ mod tests {
     }
 
     fn watched() -> Run {
-        let step = [("step.transactions", 10.0), ("step.elapsed.seconds", 1.0), ("step.clients", 1.0)];
+        let step = [
+            ("step.transactions", 10.0),
+            ("step.elapsed.seconds", 1.0),
+            ("step.clients", 1.0),
+        ];
         let threads = [
             ("server.wall.seconds", 4.0),
             ("server.thread_user.seconds", 0.75),
@@ -194,36 +270,76 @@ mod tests {
             observation(5, "client", &[]),
             observation(1, "threads", &threads),
         ];
-        Run { observations, ..Run::default() }
+        Run {
+            observations,
+            ..Run::default()
+        }
     }
 
     #[test]
     fn a_run_is_taken_apart_by_step_and_what_was_not_watched_is_left_out() {
         let found = of_run(&watched());
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].source.as_str(), found[0].observations.len()), ("made up", 3));
+        assert_eq!(
+            (found[0].source.as_str(), found[0].observations.len()),
+            ("made up", 3)
+        );
         assert!(of_run(&Run::default()).is_empty());
     }
 
     #[test]
     fn without_followed_requests_there_is_the_threads_time_and_no_budget() {
         let found = of_run(&watched());
-        assert_eq!((found[0].budget.parts.len(), found[0].budget.unexplained), (0, 1.0));
+        assert_eq!(
+            (found[0].budget.parts.len(), found[0].budget.unexplained),
+            (0, 1.0)
+        );
         assert_eq!(found[0].threads[0].state, "blocked: a lock or condition");
         assert!(found[0].findings.iter().all(|f| f.status != Status::Guilty));
         let text = render(&found[..1], &Style::default());
-        assert!(text.contains("what the threads did") && text.contains("requests could not be followed"), "{text}");
-        assert!(markdown(&found[..1]).contains("| blocked: a lock or condition | application | 3.000 s | 75.0 % |"));
+        assert!(
+            text.contains("what the threads did")
+                && text.contains("requests could not be followed"),
+            "{text}"
+        );
+        assert!(
+            markdown(&found[..1])
+                .contains("| blocked: a lock or condition | application | 3.000 s | 75.0 % |")
+        );
     }
 
     #[test]
     fn a_budget_of_before_is_shown_as_it_is_stored() {
-        let stored = Budget { params: Params::new().with("clients", 1), ..explanation().budget };
-        let finding = |evidence: &str| Finding { evidence: vec![evidence.into()], ..explanation().findings[0].clone() };
-        let findings = vec![finding("database clients=1: 60 % of it"), finding("web: another")];
-        let found = of_run(&Run { budgets: vec![stored.clone()], findings, ..watched() });
-        assert_eq!((&found[0].budget, found[0].threads.len(), found[0].findings.len()), (&stored, 0, 1));
-        assert_eq!(found[0].findings[0].status, Status::Guilty, "what it found then it found");
+        let stored = Budget {
+            params: Params::new().with("clients", 1),
+            ..explanation().budget
+        };
+        let finding = |evidence: &str| Finding {
+            evidence: vec![evidence.into()],
+            ..explanation().findings[0].clone()
+        };
+        let findings = vec![
+            finding("database clients=1: 60 % of it"),
+            finding("web: another"),
+        ];
+        let found = of_run(&Run {
+            budgets: vec![stored.clone()],
+            findings,
+            ..watched()
+        });
+        assert_eq!(
+            (
+                &found[0].budget,
+                found[0].threads.len(),
+                found[0].findings.len()
+            ),
+            (&stored, 0, 1)
+        );
+        assert_eq!(
+            found[0].findings[0].status,
+            Status::Guilty,
+            "what it found then it found"
+        );
     }
 
     #[test]
@@ -249,7 +365,10 @@ mod tests {
                 && text.contains("| lock → server user code | mariadbd |"),
             "{text}"
         );
-        assert_eq!(serde_json::to_value(&found[0]).unwrap()["slow"]["parts"][0]["component"], "waiting for a lock");
+        assert_eq!(
+            serde_json::to_value(&found[0]).unwrap()["slow"]["parts"][0]["component"],
+            "waiting for a lock"
+        );
     }
 
     /// Two steps of one database, whose engine is the same.
@@ -257,10 +376,15 @@ mod tests {
         let mut run = fingerpost_record::fixture::followed::slow_locks();
         let paths = run.paths.remove(0);
         let step = |clients| Paths {
-            params: Params::new().with("clients", clients).with("engine", "mariadb"),
+            params: Params::new()
+                .with("clients", clients)
+                .with("engine", "mariadb"),
             ..paths.clone()
         };
-        Run { paths: vec![step(5), step(50)], ..Run::default() }
+        Run {
+            paths: vec![step(5), step(50)],
+            ..Run::default()
+        }
     }
 
     #[test]
@@ -268,12 +392,26 @@ mod tests {
         let found = of_run(&two_steps());
         let page = crate::html::report(&two_steps(), &[], None);
         for text in [render(&found, &Style::default()), markdown(&found), page] {
-            let (all, fives) = (text.matches("database engine=mariadb").count(), text.matches("clients=50").count());
+            let (all, fives) = (
+                text.matches("database engine=mariadb").count(),
+                text.matches("clients=50").count(),
+            );
             assert!(all == 1 && fives > 0, "{all} and {fives}: {text}");
-            assert!(!text.contains("clients=50 engine") && !text.contains("database clients"), "{text}");
+            assert!(
+                !text.contains("clients=50 engine") && !text.contains("database clients"),
+                "{text}"
+            );
         }
-        let alone = [render(&found[..1], &Style::default()), markdown(&found[..1])];
-        assert!(alone.iter().all(|text| text.contains("database clients=5 engine=mariadb")), "{alone:?}");
+        let alone = [
+            render(&found[..1], &Style::default()),
+            markdown(&found[..1]),
+        ];
+        assert!(
+            alone
+                .iter()
+                .all(|text| text.contains("database clients=5 engine=mariadb")),
+            "{alone:?}"
+        );
     }
 
     #[test]
@@ -283,7 +421,8 @@ mod tests {
         let found = of_run(&run);
         let text = render(&found[..1], &Style::default());
         assert!(
-            text.contains("the median latency of the followed requests") && text.contains("doubt this budget"),
+            text.contains("the median latency of the followed requests")
+                && text.contains("doubt this budget"),
             "{text}"
         );
     }
@@ -292,6 +431,9 @@ mod tests {
     fn markdown_cells_cannot_break_out_of_the_table() {
         let text = markdown(&[explanation()]);
         assert!(text.contains("60 % of \\| it"), "{text}");
-        assert!(text.contains("| unexplained | | 99.60 µs | 10.0 % |"), "{text}");
+        assert!(
+            text.contains("| unexplained | | 99.60 µs | 10.0 % |"),
+            "{text}"
+        );
     }
 }

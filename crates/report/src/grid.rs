@@ -59,7 +59,12 @@ pub struct Grid {
 impl Grid {
     /// Columns by title, side and rank, and no lines yet.
     pub fn of<const N: usize>(columns: [(&'static str, Align, u8); N]) -> Grid {
-        Grid { columns: columns.map(|(title, align, rank)| Column { title, align, rank }).to_vec(), lines: Vec::new() }
+        Grid {
+            columns: columns
+                .map(|(title, align, rank)| Column { title, align, rank })
+                .to_vec(),
+            lines: Vec::new(),
+        }
     }
 
     /// The same, with a first line of the columns' titles.
@@ -71,8 +76,18 @@ impl Grid {
 
     /// Columns without titles, by side and rank, and no lines yet.
     pub fn untitled(columns: impl IntoIterator<Item = (Align, u8)>) -> Grid {
-        let columns = columns.into_iter().map(|(align, rank)| Column { title: "", align, rank }).collect();
-        Grid { columns, lines: Vec::new() }
+        let columns = columns
+            .into_iter()
+            .map(|(align, rank)| Column {
+                title: "",
+                align,
+                rank,
+            })
+            .collect();
+        Grid {
+            columns,
+            lines: Vec::new(),
+        }
     }
 
     /// The text, every line ended.
@@ -81,7 +96,13 @@ impl Grid {
         let label = self
             .lines
             .iter()
-            .map(|l| if let Line::Labelled(label, ..) = l { label.width() } else { 0 })
+            .map(|l| {
+                if let Line::Labelled(label, ..) = l {
+                    label.width()
+                } else {
+                    0
+                }
+            })
             .max()
             .unwrap_or(0);
         let mut text = String::new();
@@ -89,8 +110,12 @@ impl Grid {
             match line {
                 Line::Blank => {}
                 Line::Heading(title) => text.push_str(&heading(title, style)),
-                Line::Cells(cells, tone) => text.push_str(&self.cells(cells, &widths, *tone, style)),
-                Line::Note(sentence, tone) => text.push_str(&hanging("    ", 4, sentence, *tone, style)),
+                Line::Cells(cells, tone) => {
+                    text.push_str(&self.cells(cells, &widths, *tone, style))
+                }
+                Line::Note(sentence, tone) => {
+                    text.push_str(&hanging("    ", 4, sentence, *tone, style))
+                }
                 Line::Labelled(name, sentence, tone) => {
                     text.push_str(&labelled(name, label, sentence, *tone, style));
                 }
@@ -102,16 +127,27 @@ impl Grid {
 
     /// A line with the columns' titles.
     pub fn titles(&self) -> Line {
-        Line::Cells(self.columns.iter().map(|c| c.title.to_owned()).collect(), Tone::Faint)
+        Line::Cells(
+            self.columns.iter().map(|c| c.title.to_owned()).collect(),
+            Tone::Faint,
+        )
     }
 
     /// Each column's width; nothing for a column that is left out.
     fn widths(&self, style: &Style) -> Vec<Option<usize>> {
-        let mut widths: Vec<Option<usize>> =
-            (0..self.columns.len()).map(|i| Some(self.natural_width(i)).filter(|w| *w > 0)).collect();
-        let Some(limit) = style.width.filter(|_| !style.wide) else { return widths };
+        let mut widths: Vec<Option<usize>> = (0..self.columns.len())
+            .map(|i| Some(self.natural_width(i)).filter(|w| *w > 0))
+            .collect();
+        let Some(limit) = style.width.filter(|_| !style.wide) else {
+            return widths;
+        };
         let total = |widths: &[Option<usize>]| {
-            widths.iter().flatten().map(|w| w + GAP.len()).sum::<usize>().saturating_sub(GAP.len())
+            widths
+                .iter()
+                .flatten()
+                .map(|w| w + GAP.len())
+                .sum::<usize>()
+                .saturating_sub(GAP.len())
         };
         while total(&widths) > limit {
             let last = (0..widths.len())
@@ -128,10 +164,20 @@ impl Grid {
                 widths[i] = Some(w.saturating_sub(over).max(self.content_width(i)).min(w));
             }
         }
-        for least in [LEAST, LEAST / 2].into_iter().flat_map(|least| vec![least; self.columns.len()]) {
+        for least in [LEAST, LEAST / 2]
+            .into_iter()
+            .flat_map(|least| vec![least; self.columns.len()])
+        {
             let over = total(&widths).saturating_sub(limit);
-            let words = (0..widths.len()).filter(|i| self.columns[*i].align == Align::Left).max_by_key(|i| widths[*i]);
-            let Some((i, w)) = words.and_then(|i| Some((i, widths[i]?))).filter(|_| over > 0) else { break };
+            let words = (0..widths.len())
+                .filter(|i| self.columns[*i].align == Align::Left)
+                .max_by_key(|i| widths[*i]);
+            let Some((i, w)) = words
+                .and_then(|i| Some((i, widths[i]?)))
+                .filter(|_| over > 0)
+            else {
+                break;
+            };
             widths[i] = Some(w.saturating_sub(over).max(w.min(least)));
         }
         widths
@@ -143,30 +189,61 @@ impl Grid {
         let mut rows = self
             .lines
             .iter()
-            .filter_map(|l| if let Line::Cells(cells, tone) = l { Some((cells, *tone)) } else { None })
+            .filter_map(|l| {
+                if let Line::Cells(cells, tone) = l {
+                    Some((cells, *tone))
+                } else {
+                    None
+                }
+            })
             .peekable();
         rows.next_if(|(_, tone)| *tone == Tone::Faint);
         let title = self.columns[column].title;
-        let cells = rows.filter_map(|(cells, _)| cells.get(column)).filter(|c| *c != title);
+        let cells = rows
+            .filter_map(|(cells, _)| cells.get(column))
+            .filter(|c| *c != title);
         cells.map(|c| c.width()).max().unwrap_or(0).max(LEAST_TITLE)
     }
 
     /// The widest text of a column; 0 where all cells are empty, and then the title goes too.
     pub(crate) fn natural_width(&self, column: usize) -> usize {
         let title = self.columns[column].title;
-        let cells =
-            self.lines.iter().filter_map(|l| if let Line::Cells(cells, _) = l { cells.get(column) } else { None });
-        let widest = cells.filter(|c| *c != title).map(|c| c.width()).max().unwrap_or(0);
-        if widest == 0 { 0 } else { widest.max(title.width()) }
+        let cells = self.lines.iter().filter_map(|l| {
+            if let Line::Cells(cells, _) = l {
+                cells.get(column)
+            } else {
+                None
+            }
+        });
+        let widest = cells
+            .filter(|c| *c != title)
+            .map(|c| c.width())
+            .max()
+            .unwrap_or(0);
+        if widest == 0 {
+            0
+        } else {
+            widest.max(title.width())
+        }
     }
 
     /// A row: one line, or several where a column of words had to give way.
-    fn cells(&self, cells: &[String], widths: &[Option<usize>], tone: Tone, style: &Style) -> String {
-        let wrapped: Vec<Vec<String>> =
-            cells.iter().zip(widths).map(|(c, w)| w.map_or(vec![], |w| wrap::cell(c, w))).collect();
+    fn cells(
+        &self,
+        cells: &[String],
+        widths: &[Option<usize>],
+        tone: Tone,
+        style: &Style,
+    ) -> String {
+        let wrapped: Vec<Vec<String>> = cells
+            .iter()
+            .zip(widths)
+            .map(|(c, w)| w.map_or(vec![], |w| wrap::cell(c, w)))
+            .collect();
         let height = wrapped.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        let lines: Vec<String> =
-            (0..height).map(|i| style.paint(tone, self.line(&wrapped, widths, i).trim_end())).collect();
+        let lines: Vec<String> = (0..height)
+            .map(|i| style.paint(tone, self.line(&wrapped, widths, i).trim_end()))
+            .collect();
         lines.join("\n")
     }
 
@@ -188,7 +265,11 @@ impl Grid {
 /// A heading, wrapped where it is longer than the terminal is wide.
 fn heading(title: &str, style: &Style) -> String {
     let lines = wrap::indented(title, 0, style.width);
-    lines.split('\n').map(|line| style.paint(Tone::Strong, line)).collect::<Vec<_>>().join("\n")
+    lines
+        .split('\n')
+        .map(|line| style.paint(Tone::Strong, line))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A sentence beside its label, or below it where the labels leave too little room.
@@ -203,16 +284,23 @@ fn labelled(name: &str, label: usize, sentence: &str, tone: Tone, style: &Style)
 
 /// A sentence wrapped at the terminal's width, its further lines indented.
 fn hanging(first: &str, indent: usize, sentence: &str, tone: Tone, style: &Style) -> String {
-    let room = style.width.map_or(usize::MAX, |w| w.saturating_sub(indent).max(20));
+    let room = style
+        .width
+        .map_or(usize::MAX, |w| w.saturating_sub(indent).max(20));
     let lines = wrap::sentence(sentence, room);
     let painted: Vec<String> = lines.iter().map(|l| style.paint(tone, l)).collect();
-    format!("{first}{}", painted.join(&format!("\n{}", " ".repeat(indent))))
+    format!(
+        "{first}{}",
+        painted.join(&format!("\n{}", " ".repeat(indent)))
+    )
 }
 
 /// Grids with an empty line between each two.
 pub fn apart(grids: impl IntoIterator<Item = Grid>) -> Vec<Grid> {
     let mut all: Vec<Grid> = grids.into_iter().collect();
-    all.iter_mut().skip(1).for_each(|grid| grid.lines.insert(0, Line::Blank));
+    all.iter_mut()
+        .skip(1)
+        .for_each(|grid| grid.lines.insert(0, Line::Blank));
     all
 }
 
@@ -233,7 +321,10 @@ mod tests {
             Line::Heading("A group".into()),
             cells(["a.very.long.name.of.a.probe", "1.5 µs", "2 µs", ""]),
             cells(["b", "1000 µs", "7 µs", ""]),
-            Line::Note("a sentence that is long enough to be wrapped".into(), Tone::Doubtful),
+            Line::Note(
+                "a sentence that is long enough to be wrapped".into(),
+                Tone::Doubtful,
+            ),
         ];
         grid
     }
@@ -249,19 +340,35 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_costs_columns_then_words_and_wraps_sentences() {
-        let text = grid().render(&Style { width: Some(30), ..Style::default() });
+        let text = grid().render(&Style {
+            width: Some(30),
+            ..Style::default()
+        });
         assert!(text.lines().all(|l| l.width() <= 30), "{text}");
         assert!(
-            !text.contains("p50") && text.contains("a.very.long.name.of. ") && text.contains("\na.probe\n"),
+            !text.contains("p50")
+                && text.contains("a.very.long.name.of. ")
+                && text.contains("\na.probe\n"),
             "{text}"
         );
-        let wide = grid().render(&Style { width: Some(30), wide: true, color: false });
+        let wide = grid().render(&Style {
+            width: Some(30),
+            wide: true,
+            color: false,
+        });
         assert!(wide.contains("p50"));
     }
 
     #[test]
     fn colours_are_used_only_where_they_may() {
         assert!(!grid().render(&Style::default()).contains('\x1b'));
-        assert!(grid().render(&Style { color: true, ..Style::default() }).contains("\x1b[1mA group\x1b[0m"));
+        assert!(
+            grid()
+                .render(&Style {
+                    color: true,
+                    ..Style::default()
+                })
+                .contains("\x1b[1mA group\x1b[0m")
+        );
     }
 }

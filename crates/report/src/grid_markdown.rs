@@ -17,7 +17,9 @@ impl Grid {
     /// titles (faint, or the columns' own); else the head stays empty, since Markdown knows no table without one. A
     /// sentence with an empty label belongs to the item before it, and is a sentence where there is none.
     pub fn markdown(&self) -> String {
-        let used: Vec<usize> = (0..self.columns.len()).filter(|i| self.natural_width(*i) > 0).collect();
+        let used: Vec<usize> = (0..self.columns.len())
+            .filter(|i| self.natural_width(*i) > 0)
+            .collect();
         let mut text = String::new();
         let mut before = Block::Text;
         for line in &self.lines {
@@ -42,19 +44,25 @@ impl Grid {
                 Line::Labelled(name, sentence, _) if name.is_empty() => {
                     text.push_str(&format!("  - {}\n", escape(sentence)));
                 }
-                Line::Labelled(name, sentence, _) => {
-                    text.push_str(&format!("- **{}**: {}\n", escape(name.trim()), escape(sentence)))
-                }
+                Line::Labelled(name, sentence, _) => text.push_str(&format!(
+                    "- **{}**: {}\n",
+                    escape(name.trim()),
+                    escape(sentence)
+                )),
                 Line::Cells(cells, tone) => {
-                    let titles = *tone == Tone::Faint || self.columns.iter().map(|c| c.title).eq(cells);
-                    let cells =
-                        row(used.iter().map(|i| cells.get(*i).map_or(String::new(), |cell| escape(cell.trim()))));
+                    let titles =
+                        *tone == Tone::Faint || self.columns.iter().map(|c| c.title).eq(cells);
+                    let cells = row(used.iter().map(|i| {
+                        cells
+                            .get(*i)
+                            .map_or(String::new(), |cell| escape(cell.trim()))
+                    }));
                     match (begins, titles) {
                         (false, _) => text.push_str(&cells),
                         (true, true) => text.push_str(&(cells + &self.rule(&used))),
-                        (true, false) => {
-                            text.push_str(&(row(used.iter().map(|_| String::new())) + &self.rule(&used) + &cells))
-                        }
+                        (true, false) => text.push_str(
+                            &(row(used.iter().map(|_| String::new())) + &self.rule(&used) + &cells),
+                        ),
                     }
                 }
             }
@@ -75,7 +83,10 @@ pub(crate) fn table<const N: usize>(
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
     let head = row(columns.iter().map(|c| c.0.to_owned())) + &rule(columns.iter().map(|c| c.1));
-    head + &rows.into_iter().map(|cells| row(cells.into_iter())).collect::<String>()
+    head + &rows
+        .into_iter()
+        .map(|cells| row(cells.into_iter()))
+        .collect::<String>()
 }
 
 fn rule(columns: impl Iterator<Item = Align>) -> String {
@@ -101,7 +112,11 @@ mod tests {
 
     #[test]
     fn a_grid_becomes_headings_tables_lists_and_sentences() {
-        let column = |align| Column { title: "", align, rank: 0 };
+        let column = |align| Column {
+            title: "",
+            align,
+            rank: 0,
+        };
         let cells = |cells: [&str; 3], tone| Line::Cells(cells.map(String::from).to_vec(), tone);
         let lines = vec![
             Line::Heading("One".into()),
@@ -116,7 +131,14 @@ mod tests {
             Line::Heading("Two".into()),
             Line::Labelled(String::new(), "Alone.".into(), Tone::Plain),
         ];
-        let grid = Grid { columns: vec![column(Align::Left), column(Align::Left), column(Align::Right)], lines };
+        let grid = Grid {
+            columns: vec![
+                column(Align::Left),
+                column(Align::Left),
+                column(Align::Right),
+            ],
+            lines,
+        };
         // The column in the middle is empty, and goes.
         assert_eq!(
             grid.markdown(),

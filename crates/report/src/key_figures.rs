@@ -34,15 +34,24 @@ pub fn of<'a>(groups: &'a [Group], labs: Labs) -> Vec<(&'static str, &'a Row)> {
     let peak = |lab: &LabView| {
         let called = lab.server?.called;
         let value = |row: &Row| row.figure.map_or(0.0, |f| f.estimate.value);
-        let of = rows.iter().copied().filter(|r| r.probe.strip_suffix(".throughput") == Some(lab.name));
+        let of = rows
+            .iter()
+            .copied()
+            .filter(|r| r.probe.strip_suffix(".throughput") == Some(lab.name));
         // Answers from a cache are the best case, and not what a database is known by.
         let of = of.filter(|row| !row.params.contains(BEST_CASE));
         Some((called, of.max_by(|a, b| value(a).total_cmp(&value(b)))?))
     };
-    KEYS.iter().filter_map(find).chain(labs.iter().filter_map(peak)).collect()
+    KEYS.iter()
+        .filter_map(find)
+        .chain(labs.iter().filter_map(peak))
+        .collect()
 }
 
 /// Rows that are to be relied on.
 pub fn measured(groups: &[Group]) -> impl Iterator<Item = &Row> {
-    groups.iter().flat_map(Group::shown).filter(|r| r.outcome == Outcome::Measured && r.figure.is_some())
+    groups
+        .iter()
+        .flat_map(Group::shown)
+        .filter(|r| r.outcome == Outcome::Measured && r.figure.is_some())
 }

@@ -15,14 +15,23 @@ impl Steps {
     /// and where one of the steps would be left without a name.
     pub fn of<'a>(steps: impl IntoIterator<Item = (&'a str, &'a Params)>) -> Steps {
         let steps: Vec<(&str, &Params)> = steps.into_iter().collect();
-        let [(workload, first), others @ ..] = steps.as_slice() else { return Steps::default() };
+        let [(workload, first), others @ ..] = steps.as_slice() else {
+            return Steps::default();
+        };
         if others.is_empty() || others.iter().any(|(of, _)| of != workload) {
             return Steps::default();
         }
-        let shared = first.only(|key, value| others.iter().all(|(_, params)| params.get(key) == Some(value)));
+        let shared = first.only(|key, value| {
+            others
+                .iter()
+                .all(|(_, params)| params.get(key) == Some(value))
+        });
         let named = |params: &Params| params.iter().any(|(key, _)| shared.get(key).is_none());
         if steps.iter().all(|(_, params)| named(params)) {
-            Steps { workload: (*workload).to_owned(), shared }
+            Steps {
+                workload: (*workload).to_owned(),
+                shared,
+            }
         } else {
             Steps::default()
         }
@@ -38,7 +47,10 @@ impl Steps {
         if self.shared.is_empty() {
             return full_name(workload, params);
         }
-        full_name("", &params.only(|key, value| self.shared.get(key) != Some(value)))
+        full_name(
+            "",
+            &params.only(|key, value| self.shared.get(key) != Some(value)),
+        )
     }
 }
 
@@ -52,20 +64,33 @@ mod tests {
     use super::*;
 
     fn step(clients: i64, engine: &str) -> Params {
-        Params::new().with("clients", clients).with("engine", engine).with("mix", "read")
+        Params::new()
+            .with("clients", clients)
+            .with("engine", engine)
+            .with("mix", "read")
     }
 
     #[test]
     fn what_all_steps_have_is_told_once() {
         let (one, five) = (step(1, "redis"), step(5, "redis"));
         let steps = Steps::of([("database", &one), ("database", &five)]);
-        assert_eq!(steps.all().as_deref(), Some("database engine=redis mix=read"));
-        assert_eq!([&one, &five].map(|p| steps.name("database", p)), ["clients=1", "clients=5"]);
+        assert_eq!(
+            steps.all().as_deref(),
+            Some("database engine=redis mix=read")
+        );
+        assert_eq!(
+            [&one, &five].map(|p| steps.name("database", p)),
+            ["clients=1", "clients=5"]
+        );
     }
 
     #[test]
     fn steps_with_nothing_to_tell_once_keep_their_names() {
-        let (one, five, without) = (step(1, "redis"), step(5, "redis"), Params::new().with("mix", "read"));
+        let (one, five, without) = (
+            step(1, "redis"),
+            step(5, "redis"),
+            Params::new().with("mix", "read"),
+        );
         let clients = [1, 5].map(|n| Params::new().with("clients", n));
         for steps in [
             Steps::of([]),
@@ -76,7 +101,10 @@ mod tests {
             Steps::of([("database", &clients[0]), ("database", &clients[1])]),
         ] {
             assert_eq!(steps.all(), None);
-            assert_eq!(steps.name("database", &one), "database clients=1 engine=redis mix=read");
+            assert_eq!(
+                steps.name("database", &one),
+                "database clients=1 engine=redis mix=read"
+            );
         }
     }
 }

@@ -54,10 +54,20 @@ impl Axis {
         if low > 0.0 && high / low >= LOG_FROM {
             // Powers that a hostile run's values cannot push out of a float's range.
             let power = |exponent: f64| 10f64.powi(exponent.clamp(-300.0, 300.0) as i32);
-            return Axis { from: power(low.log10().floor()), to: power(high.log10().ceil()), log: true, binary: false };
+            return Axis {
+                from: power(low.log10().floor()),
+                to: power(high.log10().ceil()),
+                log: true,
+                binary: false,
+            };
         }
         let (from, to) = rounded(all.0.min(0.0), all.1.max(0.0)).unwrap_or((0.0, 1.0));
-        Axis { from, to, log: false, binary: false }
+        Axis {
+            from,
+            to,
+            log: false,
+            binary: false,
+        }
     }
 
     /// Whether equal distances are equal ratios.
@@ -69,22 +79,37 @@ impl Axis {
     /// than their size.
     pub fn between(from: f64, to: f64) -> Axis {
         let (from, to) = rounded(from, to).unwrap_or((from - 0.5, from + 0.5));
-        Axis { from, to, log: false, binary: false }
+        Axis {
+            from,
+            to,
+            log: false,
+            binary: false,
+        }
     }
 
     /// A linear axis from zero to just this value, for lines of time that fill it.
     pub fn up_to(to: f64) -> Axis {
-        Axis { from: 0.0, to: if to > 0.0 && to.is_finite() { to } else { 1.0 }, log: false, binary: false }
+        Axis {
+            from: 0.0,
+            to: if to > 0.0 && to.is_finite() { to } else { 1.0 },
+            log: false,
+            binary: false,
+        }
     }
 
     /// How far along the axis a value lies, 0 to 1; values beyond an end lie at it.
     pub fn share(&self, value: f64) -> f64 {
         let share = if self.log {
-            (value.max(self.from).log10() - self.from.log10()) / (self.to.log10() - self.from.log10())
+            (value.max(self.from).log10() - self.from.log10())
+                / (self.to.log10() - self.from.log10())
         } else {
             (value - self.from) / (self.to - self.from)
         };
-        if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
+        if share.is_nan() {
+            0.0
+        } else {
+            share.clamp(0.0, 1.0)
+        }
     }
 
     /// Where a value lies, as a percentage of the box's width.
@@ -98,9 +123,15 @@ impl Axis {
             return self.binary_ticks();
         }
         if self.log {
-            let (first, last) = (self.from.log10().round() as i32, self.to.log10().round() as i32);
+            let (first, last) = (
+                self.from.log10().round() as i32,
+                self.to.log10().round() as i32,
+            );
             let step = ((last - first) as usize).div_ceil(5).max(1);
-            return (first..=last).step_by(step).map(|e| 10f64.powi(e)).collect();
+            return (first..=last)
+                .step_by(step)
+                .map(|e| 10f64.powi(e))
+                .collect();
         }
         let step = nice_step(self.to - self.from);
         let count = ((self.to - self.from) / step).round() as usize;
@@ -109,12 +140,18 @@ impl Axis {
 
     /// The same axis, its ticks round in the unit that they are shown in: of bytes, whole KiB, MiB and GiB.
     pub fn in_unit(self, unit: Unit) -> Axis {
-        Axis { binary: unit == Unit::Bytes && self.from >= 0.0, ..self }
+        Axis {
+            binary: unit == Unit::Bytes && self.from >= 0.0,
+            ..self
+        }
     }
 
     fn binary_ticks(&self) -> Vec<f64> {
         if self.log {
-            let (first, last) = (self.from.log2().ceil() as i32, self.to.log2().floor() as i32);
+            let (first, last) = (
+                self.from.log2().ceil() as i32,
+                self.to.log2().floor() as i32,
+            );
             let step = (last - first).max(0) as usize / 5 + 1;
             return (first..=last).step_by(step).map(|e| 2f64.powi(e)).collect();
         }
@@ -142,7 +179,10 @@ fn nice_step(width: f64) -> f64 {
     }
     let rough = width / 5.0;
     let power = 10f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * power >= rough * 0.999_999).unwrap_or(10.0);
+    let factor = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .find(|f| f * power >= rough * 0.999_999)
+        .unwrap_or(10.0);
     factor * power
 }
 
@@ -154,7 +194,11 @@ pub fn tick_label(unit: Unit, value: f64) -> String {
     }
     let scale = unit.scale_for(value);
     let number = scale.number(value);
-    let short = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+    let short = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &number
+    };
     format!("{short} {}", scale.symbol).trim_end().to_owned()
 }
 
@@ -181,12 +225,21 @@ mod tests {
         let near = Axis::over([40.0, 95.0]);
         assert_eq!((near.from, near.to, near.is_log()), (0.0, 100.0, false));
         let far = Axis::over([40.0, 133_000.0]);
-        assert_eq!((far.from.round(), far.to.round(), far.is_log()), (10.0, 1e6, true));
+        assert_eq!(
+            (far.from.round(), far.to.round(), far.is_log()),
+            (10.0, 1e6, true)
+        );
         assert!(!Axis::over([0.0, 1e9]).is_log());
         assert!(!Axis::over([-5.0, 1e3]).is_log());
-        let one_below: Vec<f64> = (0..12).map(|i| 100.0 * f64::from(1 << i)).chain([-3.0, 0.0]).collect();
+        let one_below: Vec<f64> = (0..12)
+            .map(|i| 100.0 * f64::from(1 << i))
+            .chain([-3.0, 0.0])
+            .collect();
         let axis = Axis::over(one_below);
-        assert!(axis.is_log() && axis.share(-3.0) == 0.0 && axis.share(200.0) > 0.0, "{axis:?}");
+        assert!(
+            axis.is_log() && axis.share(-3.0) == 0.0 && axis.share(200.0) > 0.0,
+            "{axis:?}"
+        );
     }
 
     #[test]
@@ -200,9 +253,16 @@ mod tests {
             Axis::over([7.0]),
         ] {
             let places: Vec<f64> = axis.ticks().into_iter().map(|t| axis.place(t)).collect();
-            assert!(places.len() >= 2 && places.len() <= 7, "{axis:?} has {} ticks", places.len());
             assert!(
-                places.is_sorted() && places.iter().all(|p| (MARGIN - 1e-9..=100.0 - MARGIN + 1e-9).contains(p)),
+                places.len() >= 2 && places.len() <= 7,
+                "{axis:?} has {} ticks",
+                places.len()
+            );
+            assert!(
+                places.is_sorted()
+                    && places
+                        .iter()
+                        .all(|p| (MARGIN - 1e-9..=100.0 - MARGIN + 1e-9).contains(p)),
                 "{axis:?}: {places:?}"
             );
         }
@@ -211,9 +271,16 @@ mod tests {
     #[test]
     fn bytes_are_labelled_in_round_binary_units() {
         let labels = |axis: Axis| {
-            axis.in_unit(Unit::Bytes).ticks().into_iter().map(|t| tick_label(Unit::Bytes, t)).collect::<Vec<_>>()
+            axis.in_unit(Unit::Bytes)
+                .ticks()
+                .into_iter()
+                .map(|t| tick_label(Unit::Bytes, t))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(labels(Axis::over([3.0e6, 17.0e6])), ["0", "5 MiB", "10 MiB", "15 MiB"]);
+        assert_eq!(
+            labels(Axis::over([3.0e6, 17.0e6])),
+            ["0", "5 MiB", "10 MiB", "15 MiB"]
+        );
         for axis in [
             Axis::over([4096.0, 1e9]),
             Axis::over([1.0, 1e12]),
@@ -222,15 +289,30 @@ mod tests {
             Axis::over([0.0]),
         ] {
             let ticks = axis.in_unit(Unit::Bytes).ticks();
-            assert!((1..=7).contains(&ticks.len()) && ticks.is_sorted(), "{axis:?}: {ticks:?}");
-            assert!(labels(axis).iter().all(|label| !label.contains('.')), "{:?}", labels(axis));
+            assert!(
+                (1..=7).contains(&ticks.len()) && ticks.is_sorted(),
+                "{axis:?}: {ticks:?}"
+            );
+            assert!(
+                labels(axis).iter().all(|label| !label.contains('.')),
+                "{:?}",
+                labels(axis)
+            );
         }
-        assert_eq!(Axis::over([40.0, 95.0]).in_unit(Unit::Nanoseconds).ticks(), Axis::over([40.0, 95.0]).ticks());
+        assert_eq!(
+            Axis::over([40.0, 95.0]).in_unit(Unit::Nanoseconds).ticks(),
+            Axis::over([40.0, 95.0]).ticks()
+        );
     }
 
     #[test]
     fn extreme_values_make_no_endless_axis() {
-        for values in [[f64::MIN_POSITIVE, f64::MAX], [f64::MIN, f64::MAX], [f64::NAN, f64::INFINITY], [5e-324, 1.0]] {
+        for values in [
+            [f64::MIN_POSITIVE, f64::MAX],
+            [f64::MIN, f64::MAX],
+            [f64::NAN, f64::INFINITY],
+            [5e-324, 1.0],
+        ] {
             let axis = Axis::over(values);
             assert!(axis.ticks().len() <= 12, "{values:?}");
             assert!(axis.place(1.0).is_finite(), "{values:?}");

@@ -5,7 +5,11 @@ use fingerpost_record::{Measurement, Outcome, Run};
 
 /// A sentence that rests on the rows whose probes begin so, with how many of them are not to be trusted.
 pub fn doubted(sentence: String, run: &Run, of: &str) -> String {
-    let rows = || run.measurements.iter().filter(|m| m.estimate.is_some() && m.probe.starts_with(of));
+    let rows = || {
+        run.measurements
+            .iter()
+            .filter(|m| m.estimate.is_some() && m.probe.starts_with(of))
+    };
     let untrusted = rows().filter(|m| m.outcome == Outcome::Untrusted).count();
     if untrusted == 0 {
         return sentence;

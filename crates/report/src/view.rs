@@ -46,7 +46,8 @@ impl View {
         let found = lab::found(run, labs);
         View {
             id: text(&run.id),
-            name: fingerpost_record::name::of(run.label.as_deref(), &run.command).unwrap_or_default(),
+            name: fingerpost_record::name::of(run.label.as_deref(), &run.command)
+                .unwrap_or_default(),
             answers: crate::answer::of(run, &groups, labs, &found),
             headline: headline(run),
             host: host_facts(run),
@@ -61,7 +62,11 @@ impl View {
 
     /// What stands above all: what was measured, or the id where the record does not say.
     pub fn title(&self) -> String {
-        if self.name.is_empty() { format!("Run {}", self.id) } else { self.name.clone() }
+        if self.name.is_empty() {
+            format!("Run {}", self.id)
+        } else {
+            self.name.clone()
+        }
     }
 
     /// The id, where the title does not have it.
@@ -71,12 +76,16 @@ impl View {
 
     /// Of the facts below the answers, those that a reader needs with them: which host, when, and what it is called.
     pub fn lead_facts(&self) -> impl Iterator<Item = &Fact> {
-        self.headline.iter().filter(|fact| LEADING.contains(&fact.name))
+        self.headline
+            .iter()
+            .filter(|fact| LEADING.contains(&fact.name))
     }
 
     /// The others: what it was measured on and with.
     pub fn other_facts(&self) -> impl Iterator<Item = &Fact> {
-        self.headline.iter().filter(|fact| !LEADING.contains(&fact.name))
+        self.headline
+            .iter()
+            .filter(|fact| !LEADING.contains(&fact.name))
     }
 
     /// Whether these are published figures, which nobody measured here.
@@ -86,17 +95,30 @@ impl View {
 
     /// Rows with the given outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
-        self.groups.iter().flat_map(|g| &g.rows).filter(|r| r.outcome == outcome).count()
+        self.groups
+            .iter()
+            .flat_map(|g| &g.rows)
+            .filter(|r| r.outcome == outcome)
+            .count()
     }
 
     /// Reasons that several rows with a figure share, in the order met.
     pub fn shared_reasons(&self) -> Vec<Shared> {
         let mut list: Vec<Shared> = Vec::new();
-        for row in self.groups.iter().flat_map(Group::shown).filter(|row| row.figure.is_some()) {
+        for row in self
+            .groups
+            .iter()
+            .flat_map(Group::shown)
+            .filter(|row| row.figure.is_some())
+        {
             let Some(reason) = &row.reason else { continue };
             match list.iter_mut().find(|shared| shared.has(row)) {
                 Some(shared) => shared.rows += 1,
-                None => list.push(Shared { outcome: row.outcome, reason: reason.clone(), rows: 1 }),
+                None => list.push(Shared {
+                    outcome: row.outcome,
+                    reason: reason.clone(),
+                    rows: 1,
+                }),
             }
         }
         list.retain(|shared| shared.rows >= SHARED_FROM);
@@ -120,7 +142,14 @@ fn headline(run: &Run) -> Vec<Fact> {
         h.container.clone(),
     ];
     let machine = join(machine);
-    facts.add("Host", if machine.is_empty() { h.hostname.clone() } else { format!("{} ({machine})", h.hostname) });
+    facts.add(
+        "Host",
+        if machine.is_empty() {
+            h.hostname.clone()
+        } else {
+            format!("{} ({machine})", h.hostname)
+        },
+    );
     facts.add("Kernel", h.kernel.clone());
     let mhz = h.cpu.mhz.map(|m| format!("{m:.0} MHz"));
     facts.add("Processor", join([Some(h.cpu.model.clone()), cpus(h), mhz]));
@@ -130,25 +159,45 @@ fn headline(run: &Run) -> Vec<Fact> {
     if run.profile == Profile::Imported {
         facts.add(
             "Published",
-            fingerpost_compare::references::published(&run.id).unwrap_or_else(|| run.started.clone()),
+            fingerpost_compare::references::published(&run.id)
+                .unwrap_or_else(|| run.started.clone()),
         );
         facts.maybe("Source", run.source.clone());
         return facts.0;
     }
-    let state = if run.complete { "complete" } else { "partial: it was interrupted, or is still being measured" };
+    let state = if run.complete {
+        "complete"
+    } else {
+        "partial: it was interrupted, or is still being measured"
+    };
     let how = [
         Some(format!("{} profile", run.profile.as_str())),
         Some(duration(run.duration_s)),
         Some(format!("seed {}", run.seed)),
         Some(state.into()),
     ];
-    facts.add("Measured", format!("{}, {}", moment(&run.started), join(how)));
-    facts.add("Tool", format!("fingerpost {} ({})", run.tool.version, run.tool.commit));
+    facts.add(
+        "Measured",
+        format!("{}, {}", moment(&run.started), join(how)),
+    );
+    facts.add(
+        "Tool",
+        format!("fingerpost {} ({})", run.tool.version, run.tool.commit),
+    );
     facts.maybe("Source", run.source.clone());
     let i = &run.instrument;
     if i.clock_ns > 0.0 {
-        let parts = [("clock", i.clock_ns), ("clock step", i.resolution_ns), ("empty loop", i.loop_ns)];
-        facts.add("Instrument", parts.map(|(name, ns)| format!("{name} {}", Unit::Nanoseconds.format(ns))).join(", "));
+        let parts = [
+            ("clock", i.clock_ns),
+            ("clock step", i.resolution_ns),
+            ("empty loop", i.loop_ns),
+        ];
+        facts.add(
+            "Instrument",
+            parts
+                .map(|(name, ns)| format!("{name} {}", Unit::Nanoseconds.format(ns)))
+                .join(", "),
+        );
     }
     facts.0
 }
@@ -172,15 +221,29 @@ fn host_facts(run: &Run) -> Vec<Fact> {
     let h = &run.host;
     let mut facts = Facts::default();
     facts.maybe("Kernel command line", h.cmdline.clone());
-    facts.maybe("SMT", h.cpu.smt.as_deref().map(|smt| smt.replace("notsupported", "not supported")));
+    facts.maybe(
+        "SMT",
+        h.cpu
+            .smt
+            .as_deref()
+            .map(|smt| smt.replace("notsupported", "not supported")),
+    );
     facts.maybe("Turbo", h.cpu.turbo.clone());
     facts.maybe("Governor", h.governor.clone());
     facts.maybe("Microcode", h.cpu.microcode.clone());
     facts.list(
         "Caches",
-        h.cpu.caches.iter().map(|(name, bytes)| format!("{name} {}", Unit::Bytes.format(*bytes as f64))),
+        h.cpu
+            .caches
+            .iter()
+            .map(|(name, bytes)| format!("{name} {}", Unit::Bytes.format(*bytes as f64))),
     );
-    facts.list("Mitigations", h.mitigations.iter().map(|(name, state)| format!("{name}: {state}")));
+    facts.list(
+        "Mitigations",
+        h.mitigations
+            .iter()
+            .map(|(name, state)| format!("{name}: {state}")),
+    );
     facts.maybe("Transparent huge pages", h.thp.clone());
     facts.maybe("Idle memory", h.idle_memory.clone());
     facts.maybe("Clock source", h.clocksource.clone());
@@ -190,13 +253,26 @@ fn host_facts(run: &Run) -> Vec<Fact> {
     facts.maybe("Virtualisation", h.virtualization.clone());
     facts.maybe("Container", h.container.clone());
     facts.list("Control group", cgroup(h));
-    let of_processes = h.task_mitigations.iter().map(|(what, state)| format!("{what}: {state}"));
+    let of_processes = h
+        .task_mitigations
+        .iter()
+        .map(|(what, state)| format!("{what}: {state}"));
     facts.list("Speculation of its processes", of_processes);
-    facts.maybe("Seccomp", h.seccomp.map(|mode| format!("mode {mode}, {} filters", h.seccomp_filters.unwrap_or(0))));
+    facts.maybe(
+        "Seccomp",
+        h.seccomp
+            .map(|mode| format!("mode {mode}, {} filters", h.seccomp_filters.unwrap_or(0))),
+    );
     let fs = &h.filesystem;
     if !fs.kind.is_empty() {
         let free = Unit::Bytes.format(fs.free_bytes as f64);
-        facts.add("Work directory", format!("{} on {} ({}, {}), {free} free", fs.path, fs.device, fs.kind, fs.options));
+        facts.add(
+            "Work directory",
+            format!(
+                "{} on {} ({}, {}), {free} free",
+                fs.path, fs.device, fs.kind, fs.options
+            ),
+        );
     }
     facts.list(
         "Swap",
@@ -212,14 +288,25 @@ fn host_facts(run: &Run) -> Vec<Fact> {
     );
     facts.maybe("C library", h.libc.clone());
     facts.list("Compilers", h.compilers.iter().cloned());
-    facts.maybe("perf_event_paranoid", h.perf_event_paranoid.map(|p| p.to_string()));
+    facts.maybe(
+        "perf_event_paranoid",
+        h.perf_event_paranoid.map(|p| p.to_string()),
+    );
     // What follows has no value for “not known”, and nobody told it of a host that this tool did not look at.
     if run.profile == Profile::Imported {
         return facts.0;
     }
-    facts.add("Hardware counters", if h.counters { "used" } else { "not available" }.into());
-    facts.add("Privilege", if h.root { "root" } else { "an ordinary user" }.into());
-    let load = |l: &fingerpost_record::host::Load| format!("{:.2}, steal {:.2} %", l.average[0], l.steal * 100.0);
+    facts.add(
+        "Hardware counters",
+        if h.counters { "used" } else { "not available" }.into(),
+    );
+    facts.add(
+        "Privilege",
+        if h.root { "root" } else { "an ordinary user" }.into(),
+    );
+    let load = |l: &fingerpost_record::host::Load| {
+        format!("{:.2}, steal {:.2} %", l.average[0], l.steal * 100.0)
+    };
     facts.add("Load before", load(&h.before));
     facts.maybe("Load after", h.after.as_ref().map(load));
     facts.0
@@ -232,7 +319,8 @@ fn cgroup(h: &Host) -> Vec<String> {
         c.cpu_quota.map(|q| format!("a quota of {q} CPUs")),
         c.cpu_weight.map(|w| format!("weight {w}")),
         c.cpuset.as_ref().map(|s| format!("CPUs {s}")),
-        c.memory_limit.map(|m| format!("at most {} of memory", Unit::Bytes.format(m as f64))),
+        c.memory_limit
+            .map(|m| format!("at most {} of memory", Unit::Bytes.format(m as f64))),
         c.pids_limit.map(|p| format!("at most {p} processes")),
     ];
     parts.into_iter().flatten().collect()
@@ -255,11 +343,22 @@ fn doubts(run: &Run) -> Vec<String> {
 /// The command that measures the same again: the one recorded, with the seed that it ended up with.
 fn command(run: &Run) -> String {
     let recorded = match run.command.split_first() {
-        Some((_, words)) => std::iter::once("fingerpost".to_owned()).chain(words.iter().cloned()).collect(),
-        None => vec!["fingerpost".to_owned(), "run".into(), "--profile".into(), run.profile.as_str().into()],
+        Some((_, words)) => std::iter::once("fingerpost".to_owned())
+            .chain(words.iter().cloned())
+            .collect(),
+        None => vec![
+            "fingerpost".to_owned(),
+            "run".into(),
+            "--profile".into(),
+            run.profile.as_str().into(),
+        ],
     };
     let mut words: Vec<String> = recorded.iter().map(|w| shell_word(&text(w))).collect();
-    if words.get(1).is_some_and(|w| w == "run") && !words.iter().any(|w| w == "--seed" || w.starts_with("--seed=")) {
+    if words.get(1).is_some_and(|w| w == "run")
+        && !words
+            .iter()
+            .any(|w| w == "--seed" || w.starts_with("--seed="))
+    {
         words.extend(["--seed".to_owned(), run.seed.to_string()]);
     }
     words.join(" ")
@@ -280,7 +379,11 @@ pub fn duration(seconds: f64) -> String {
     if seconds < 120.0 {
         format!("{seconds:.1} s")
     } else {
-        format!("{:.0} min {:02.0} s", (seconds / 60.0).floor(), (seconds % 60.0).floor())
+        format!(
+            "{:.0} min {:02.0} s",
+            (seconds / 60.0).floor(),
+            (seconds % 60.0).floor()
+        )
     }
 }
 
@@ -302,11 +405,20 @@ pub fn parts_of_doubt(doubt: &str) -> (&str, &str) {
 
 /// What the column of intervals is called: a printed figure's is what it was rounded from.
 pub fn interval_title(run: &Run) -> &'static str {
-    if run.profile == Profile::Imported { "Interval" } else { "95 % interval" }
+    if run.profile == Profile::Imported {
+        "Interval"
+    } else {
+        "95 % interval"
+    }
 }
 
 fn join(parts: impl IntoIterator<Item = Option<String>>) -> String {
-    parts.into_iter().flatten().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(", ")
+    parts
+        .into_iter()
+        .flatten()
+        .filter(|p| !p.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Collects facts that there are.

@@ -48,16 +48,40 @@ const NAMES: [(&str, &str); 28] = [
     ("net.out.mbit_s", "sent, on average"),
     ("net.out.peak.below.mbit_s", "sent, peak: well below"),
     ("net.out.peak.mbit_s", "sent, peak"),
-    ("net.out.peak.from.queries_s", "queries when most was sent, from"),
-    ("net.out.peak.to.queries_s", "queries when most was sent, to"),
-    ("import.times_longer.most", "import of a dump takes longer, up to"),
+    (
+        "net.out.peak.from.queries_s",
+        "queries when most was sent, from",
+    ),
+    (
+        "net.out.peak.to.queries_s",
+        "queries when most was sent, to",
+    ),
+    (
+        "import.times_longer.most",
+        "import of a dump takes longer, up to",
+    ),
     ("pageins.since_last", "page-ins since the last sample"),
     ("pageouts.since_last", "page-outs since the last sample"),
-    ("query_cache.client_machines.most", "client machines, at most"),
-    ("query_cache.hits.most.percent", "answered from the query cache, up to"),
-    ("query_cache.per_client_machine.queries_s", "one client machine asks, at most"),
-    ("skip_locking.gain.high.percent", "skip-locking gains, at most"),
-    ("skip_locking.gain.low.percent", "skip-locking gains, at least"),
+    (
+        "query_cache.client_machines.most",
+        "client machines, at most",
+    ),
+    (
+        "query_cache.hits.most.percent",
+        "answered from the query cache, up to",
+    ),
+    (
+        "query_cache.per_client_machine.queries_s",
+        "one client machine asks, at most",
+    ),
+    (
+        "skip_locking.gain.high.percent",
+        "skip-locking gains, at most",
+    ),
+    (
+        "skip_locking.gain.low.percent",
+        "skip-locking gains, at least",
+    ),
     ("sequences", "sequences that were measured"),
     ("swap.partition.mib", "the swap partition"),
 ];
@@ -81,40 +105,76 @@ pub fn of(run: &Run) -> Vec<Watched> {
     if run.profile != Profile::Imported {
         return Vec::new();
     }
-    run.observations.iter().filter(|o| o.observer != "instruction mix" && !o.totals.is_empty()).map(one).collect()
+    run.observations
+        .iter()
+        .filter(|o| o.observer != "instruction mix" && !o.totals.is_empty())
+        .map(one)
+        .collect()
 }
 
 fn one(o: &Observation) -> Watched {
     let title = clean(&format!("Watched: {}, by {}", o.workload, o.observer)).into_owned();
     let mut totals: Vec<(&String, &f64)> = o.totals.iter().collect();
     // Those of another tool stay in the order of their names.
-    totals.sort_by_key(|(name, _)| TOP.split(' ').position(|of_top| of_top == *name).unwrap_or(TOP.len()));
-    Watched { title, rows: totals.into_iter().map(|(name, value)| row(name, *value)).collect() }
+    totals.sort_by_key(|(name, _)| {
+        TOP.split(' ')
+            .position(|of_top| of_top == *name)
+            .unwrap_or(TOP.len())
+    });
+    Watched {
+        title,
+        rows: totals
+            .into_iter()
+            .map(|(name, value)| row(name, *value))
+            .collect(),
+    }
 }
 
 fn row(name: &str, value: f64) -> (String, String) {
     let mut words: Vec<&str> = name.split(['.', '_']).collect();
-    let unit = UNITS.iter().find(|(end, _)| name.ends_with(end)).map_or("", |(end, unit)| {
-        // The unit is behind the figure.
-        words.truncate(words.len() - end.split('_').count());
-        unit
-    });
+    let unit = UNITS
+        .iter()
+        .find(|(end, _)| name.ends_with(end))
+        .map_or("", |(end, unit)| {
+            // The unit is behind the figure.
+            words.truncate(words.len() - end.split('_').count());
+            unit
+        });
     if name == TIME_OF_DAY && (0.0..86_400.0).contains(&value) {
         let seconds = value as u64;
         return (
             "time of day".to_owned(),
-            format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
+            format!(
+                "{:02}:{:02}:{:02}",
+                seconds / 3600,
+                seconds / 60 % 60,
+                seconds % 60
+            ),
         );
     }
-    let figure = if value.fract() == 0.0 && value.abs() < 1e9 { format!("{value:.0}") } else { shortest(value) };
-    let told = NAMES.iter().find(|(total, _)| *total == name).map(|(_, told)| (*told).to_owned());
-    let told = told.or_else(|| clients(name)).unwrap_or_else(|| words.join(" "));
+    let figure = if value.fract() == 0.0 && value.abs() < 1e9 {
+        format!("{value:.0}")
+    } else {
+        shortest(value)
+    };
+    let told = NAMES
+        .iter()
+        .find(|(total, _)| *total == name)
+        .map(|(_, told)| (*told).to_owned());
+    let told = told
+        .or_else(|| clients(name))
+        .unwrap_or_else(|| words.join(" "));
     (clean(&told).into_owned(), format!("{figure}{unit}"))
 }
 
 /// `clients05` is a step of so many clients.
 fn clients(name: &str) -> Option<String> {
-    let number: u32 = name.strip_prefix("clients")?.split('.').next()?.parse().ok()?;
+    let number: u32 = name
+        .strip_prefix("clients")?
+        .split('.')
+        .next()?
+        .parse()
+        .ok()?;
     Some(counted(number, "client"))
 }
 
@@ -137,26 +197,53 @@ mod tests {
         let run = references::load("launch-10.0.4").unwrap();
         let watched = of(&run);
         let find = |name: &str| {
-            &watched[0].rows.iter().find(|r| r.0 == name).unwrap_or_else(|| panic!("{name}: {watched:?}")).1
+            &watched[0]
+                .rows
+                .iter()
+                .find(|r| r.0 == name)
+                .unwrap_or_else(|| panic!("{name}: {watched:?}"))
+                .1
         };
         assert!(watched[0].title.contains("top"));
         assert_eq!(
-            [find("pageins"), find("cpu idle"), find("load 15min"), find("sharedlibs data")],
+            [
+                find("pageins"),
+                find("cpu idle"),
+                find("load 15min"),
+                find("sharedlibs data")
+            ],
             ["9078", "75.7 %", "0.3", "1.16 MiB"]
         );
-        assert_eq!([find("time of day"), find("page-ins since the last sample")], ["05:53:45", "0"]);
+        assert_eq!(
+            [find("time of day"), find("page-ins since the last sample")],
+            ["05:53:45", "0"]
+        );
         assert_eq!(watched[0].rows.len(), run.observations[0].totals.len());
         let names: Vec<&str> = watched[0].rows.iter().map(|r| r.0.as_str()).collect();
         assert_eq!(
             names[..5],
-            ["processes total", "processes running", "processes sleeping", "threads", "time of day"]
+            [
+                "processes total",
+                "processes running",
+                "processes sleeping",
+                "threads",
+                "time of day"
+            ]
         );
-        assert_eq!(names[names.len() - 2..], ["pageouts", "page-outs since the last sample"]);
-        for (name, figure) in
-            [("the system's drive", "30 GB"), ("the second drive", "20 GB"), ("both drives turn at", "7200 rpm")]
-        {
+        assert_eq!(
+            names[names.len() - 2..],
+            ["pageouts", "page-outs since the last sample"]
+        );
+        for (name, figure) in [
+            ("the system's drive", "30 GB"),
+            ("the second drive", "20 GB"),
+            ("both drives turn at", "7200 rpm"),
+        ] {
             assert!(
-                watched[1].rows.iter().any(|r| (r.0.as_str(), r.1.as_str()) == (name, figure)),
+                watched[1]
+                    .rows
+                    .iter()
+                    .any(|r| (r.0.as_str(), r.1.as_str()) == (name, figure)),
                 "{name}: {watched:?}"
             );
         }
@@ -172,7 +259,10 @@ mod tests {
             ("import of a dump takes longer, up to", "8 times"),
             ("50 clients", "25 %"),
         ] {
-            assert!(all.iter().any(|r| r.0 == name && r.1 == figure), "{name} in {all:?}");
+            assert!(
+                all.iter().any(|r| r.0 == name && r.1 == figure),
+                "{name} in {all:?}"
+            );
         }
         assert!(of(&fingerpost_record::fixture::run()).is_empty());
     }

@@ -14,14 +14,21 @@ pub fn percent(share: f64) -> String {
 
 /// A number with two decimals at most, and none that says nothing.
 pub fn short(value: f64) -> String {
-    format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
+    format!("{value:.2}")
+        .trim_end_matches('0')
+        .trim_end_matches('.')
+        .to_owned()
 }
 
 /// A number of bytes, without decimals where it is a whole number of its unit.
 pub fn whole_bytes(bytes: u64) -> String {
     let scale = Unit::Bytes.scale_for(bytes as f64);
     let scaled = bytes as f64 / scale.divisor;
-    if scaled.fract() == 0.0 { format!("{scaled:.0} {}", scale.symbol) } else { Unit::Bytes.format(bytes as f64) }
+    if scaled.fract() == 0.0 {
+        format!("{scaled:.0} {}", scale.symbol)
+    } else {
+        Unit::Bytes.format(bytes as f64)
+    }
 }
 
 /// When something began, as a record has it, for a person.
@@ -40,7 +47,8 @@ pub fn escape(text: &str) -> String {
     let mut before = ' ';
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
-        let within_word = before.is_alphanumeric() && rest.peek().is_some_and(|n| n.is_alphanumeric());
+        let within_word =
+            before.is_alphanumeric() && rest.peek().is_some_and(|n| n.is_alphanumeric());
         match c {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
@@ -65,6 +73,9 @@ mod tests {
         assert_eq!(escape("a|b"), "a\\|b");
         assert_eq!(escape("<script>"), "&lt;script&gt;");
         assert_eq!(escape("![x](http://e)"), "\\!\\[x\\](http&#58;//e)");
-        assert_eq!(escape("syscall.open_close _it_"), "syscall.open_close \\_it\\_");
+        assert_eq!(
+            escape("syscall.open_close _it_"),
+            "syscall.open_close \\_it\\_"
+        );
     }
 }

@@ -8,7 +8,11 @@ pub fn words(text: &str) -> Vec<&str> {
     let mut from = 0;
     for (at, _) in text.match_indices(' ').chain([(text.len(), "")]) {
         let (word, rest) = (&text[from..at], text[at..].trim_start_matches(' '));
-        let next = rest.split(' ').next().unwrap_or_default().trim_end_matches([',', '.', ';', ':', ')']);
+        let next = rest
+            .split(' ')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches([',', '.', ';', ':', ')']);
         let number = word.ends_with(|c: char| c.is_ascii_digit()) && !word.contains('=');
         if number && rest.len() + 1 + at == text.len() && UNITS.contains(&next) {
             continue;
@@ -22,7 +26,9 @@ pub fn words(text: &str) -> Vec<&str> {
 }
 
 /// What is not parted from the number before it.
-const UNITS: [&str; 13] = ["%", "ns", "µs", "ms", "s", "k/s", "M/s", "/s", "MiB", "GiB", "KiB", "kB", "MB"];
+const UNITS: [&str; 13] = [
+    "%", "ns", "µs", "ms", "s", "k/s", "M/s", "/s", "MiB", "GiB", "KiB", "kB", "MB",
+];
 
 /// A sentence in lines of at most `room` columns. A word that is longer stands whole in a line of its own: the terminal
 /// folds it, and a path or an address can still be copied. A number keeps its unit.
@@ -49,7 +55,9 @@ pub fn fits(line: &str, width: Option<usize>) -> bool {
 
 /// A text for a terminal of this width, its further lines indented; as it is where it fits, or where no width is known.
 pub fn indented(text: &str, indent: usize, width: Option<usize>) -> String {
-    let Some(width) = width.filter(|width| text.width() > *width) else { return text.to_owned() };
+    let Some(width) = width.filter(|width| text.width() > *width) else {
+        return text.to_owned();
+    };
     let own: String = text.chars().take_while(|c| *c == ' ').collect();
     let indent = indent.max(own.len());
     let lines = sentence(text, width.saturating_sub(indent).max(LEAST));
@@ -66,7 +74,11 @@ pub fn cell(text: &str, width: usize) -> Vec<String> {
         return vec![text.to_owned()];
     }
     let width = width.max(1);
-    let indent: String = text.chars().take_while(|c| *c == ' ').take(width - 1).collect();
+    let indent: String = text
+        .chars()
+        .take_while(|c| *c == ' ')
+        .take(width - 1)
+        .collect();
     let mut lines = vec![indent];
     let mut fresh = true;
     for word in text.split(' ').filter(|w| !w.is_empty()) {
@@ -104,7 +116,9 @@ fn head(word: &str, room: usize) -> (&str, &str) {
         }
         end = at + c.len_utf8();
         // Not at a number's own point.
-        let within = c == '.' && is_digit(word[..at].chars().next_back()) && is_digit(word[end..].chars().next());
+        let within = c == '.'
+            && is_digit(word[..at].chars().next_back())
+            && is_digit(word[end..].chars().next());
         if ".-_/=,:–".contains(c) && !within {
             joint = end;
         }
@@ -127,15 +141,28 @@ mod tests {
             ["the run is", "in", "/a/very/long/path", "now"]
         );
         assert_eq!(sentence("", 5), [""]);
-        assert_eq!(sentence("it took 45.94 ms of CPU", 14), ["it took", "45.94 ms of", "CPU"]);
-        assert_eq!(sentence("of which (6 %), and 7 more  or 8", 13), ["of which", "(6 %), and 7", "more or 8"]);
+        assert_eq!(
+            sentence("it took 45.94 ms of CPU", 14),
+            ["it took", "45.94 ms of", "CPU"]
+        );
+        assert_eq!(
+            sentence("of which (6 %), and 7 more  or 8", 13),
+            ["of which", "(6 %), and 7", "more or 8"]
+        );
         assert_eq!(sentence("n=1 s 5 %", 3), ["n=1", "s", "5 %"]);
         assert_eq!(
             indented("what is said goes on here and there", 4, Some(24)),
             "what is said goes on\n    here and there"
         );
-        assert_eq!(indented("  an indent of its own is kept", 0, Some(22)), "  an indent of its own\n  is kept");
-        assert_eq!(indented("a  b", 0, Some(80)), "a  b", "what fits is as it was");
+        assert_eq!(
+            indented("  an indent of its own is kept", 0, Some(22)),
+            "  an indent of its own\n  is kept"
+        );
+        assert_eq!(
+            indented("a  b", 0, Some(80)),
+            "a  b",
+            "what fits is as it was"
+        );
         assert_eq!(indented("a  b", 0, None), "a  b");
     }
 
@@ -143,12 +170,23 @@ mod tests {
     fn words_of_a_cell_that_do_not_fit_go_on_in_the_next_line() {
         assert_eq!(cell("  a=1 bb=22 c=3", 9), ["  a=1", "bb=22 c=3"]);
         assert_eq!(cell("toolongaword x", 5), ["toolo", "ngawo", "rd x"]);
-        assert_eq!(cell("process.exec_dynamic", 12), ["process.", "exec_dynamic"]);
+        assert_eq!(
+            cell("process.exec_dynamic", 12),
+            ["process.", "exec_dynamic"]
+        );
         assert_eq!(cell("opteron-850-linux", 8), ["opteron-", "850-", "linux"]);
-        assert_eq!(cell("0.0985–0.4118", 10), ["0.0985–", "0.4118"], "a number stays whole");
+        assert_eq!(
+            cell("0.0985–0.4118", 10),
+            ["0.0985–", "0.4118"],
+            "a number stays whole"
+        );
         assert_eq!(cell("196.35–1407.3", 9), ["196.35–", "1407.3"]);
         assert_eq!(cell("", 0), [""]);
-        assert_eq!(cell("ab", 0), ["a", "b"], "there is an end to it whatever the width");
+        assert_eq!(
+            cell("ab", 0),
+            ["a", "b"],
+            "there is an end to it whatever the width"
+        );
         assert!(cell("宽宽宽宽", 3).iter().all(|l| l.width() <= 3));
         assert!(cell("    indent", 3).iter().all(|l| l.width() <= 3));
     }

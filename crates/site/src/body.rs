@@ -46,8 +46,20 @@ impl Body {
         Body::Whole(Some(bytes).filter(|b| !b.is_empty()))
     }
 
-    pub(crate) fn parts(place: Place, at: u64, end: u64, sum: Option<u64>, client: Rc<Client>) -> Body {
-        Body::Parts(Parts { place, at, end, sum: sum.map(|wanted| (0, wanted)), client })
+    pub(crate) fn parts(
+        place: Place,
+        at: u64,
+        end: u64,
+        sum: Option<u64>,
+        client: Rc<Client>,
+    ) -> Body {
+        Body::Parts(Parts {
+            place,
+            at,
+            end,
+            sum: sum.map(|wanted| (0, wanted)),
+            client,
+        })
     }
 }
 
@@ -61,7 +73,12 @@ impl Parts {
         let mut room = vec![0; piece.min((self.end - self.at) as usize)];
         let read = match &self.place {
             Place::File(file) => file.read_at(&mut room, self.at)?,
-            Place::Cell { finder, path, modified, size } => match finder.part(path, self.at, &mut room)? {
+            Place::Cell {
+                finder,
+                path,
+                modified,
+                size,
+            } => match finder.part(path, self.at, &mut room)? {
                 Some(part) if part.modified == *modified && part.size == *size => part.read,
                 _ => 0,
             },
@@ -86,7 +103,10 @@ impl hyper::body::Body for Body {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         Poll::Ready(match &mut *self {
             Body::Whole(bytes) => bytes.take().map(|b| Ok(Frame::data(b))),
             Body::Parts(parts) if parts.at == parts.end => None,

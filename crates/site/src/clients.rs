@@ -34,7 +34,10 @@ pub(crate) struct Clients {
 
 impl Clients {
     pub(crate) fn new(most: usize) -> Clients {
-        Clients { all: RefCell::default(), most: most.max(1) }
+        Clients {
+            all: RefCell::default(),
+            most: most.max(1),
+        }
     }
 
     /// Takes a connection in. Where there are too many, the one that did nothing for longest goes: whoever only holds
@@ -46,7 +49,10 @@ impl Clients {
         {
             all.swap_remove(longest).out.notify_one();
         }
-        let client = Rc::new(Client { last: Cell::new(Instant::now()), out: Notify::new() });
+        let client = Rc::new(Client {
+            last: Cell::new(Instant::now()),
+            out: Notify::new(),
+        });
         all.push(client.clone());
         client
     }

@@ -25,7 +25,9 @@ pub enum Source {
 impl Source {
     /// Opens a directory, with what is done about symbolic links in it.
     pub fn directory(from: &Path, links: Links) -> Result<Source, String> {
-        Root::open(from, links).map(Source::Files).map_err(|e| format!("{} cannot be served: {e}", from.display()))
+        Root::open(from, links)
+            .map(Source::Files)
+            .map_err(|e| format!("{} cannot be served: {e}", from.display()))
     }
 }
 
@@ -81,15 +83,20 @@ impl Finder {
     pub(crate) fn new(source: Arc<Source>) -> io::Result<Finder> {
         let reader = match &*source {
             Source::Files(_) => None,
-            Source::Odb(database) => Some(RefCell::new(database.reader().map_err(io::Error::other)?)),
+            Source::Odb(database) => {
+                Some(RefCell::new(database.reader().map_err(io::Error::other)?))
+            }
         };
         Ok(Finder { source, reader })
     }
 
     pub(crate) async fn find(&self, path: &[u8], client: &Client) -> io::Result<Way> {
         let inner = path.strip_prefix(b"/").unwrap_or(path);
-        let wanted =
-            if inner.is_empty() || inner.ends_with(b"/") { [inner, b"index.html"].concat() } else { inner.to_vec() };
+        let wanted = if inner.is_empty() || inner.ends_with(b"/") {
+            [inner, b"index.html"].concat()
+        } else {
+            inner.to_vec()
+        };
         match &self.reader {
             None => self.file(wanted),
             Some(reader) => self.cell(reader, wanted, client).await,
@@ -97,17 +104,23 @@ impl Finder {
     }
 
     fn file(&self, path: Vec<u8>) -> io::Result<Way> {
-        let Source::Files(root) = &*self.source else { return Ok(Way::Nothing) };
+        let Source::Files(root) = &*self.source else {
+            return Ok(Way::Nothing);
+        };
         // The kernel takes several slashes for one; here they would be several addresses of one page.
         if path.starts_with(b"/") || path.windows(2).any(|w| w == b"//") {
             return Ok(Way::Nothing);
         }
         let Some(file) = root.file(&path)? else {
-            return Ok(if root.is_directory(&path)? && root.file(&[&path[..], b"/index.html"].concat())?.is_some() {
-                Way::Folder
-            } else {
-                Way::Nothing
-            });
+            return Ok(
+                if root.is_directory(&path)?
+                    && root.file(&[&path[..], b"/index.html"].concat())?.is_some()
+                {
+                    Way::Folder
+                } else {
+                    Way::Nothing
+                },
+            );
         };
         let meta = file.metadata()?;
         // What was read counts, if the file changed in between.
@@ -125,10 +138,21 @@ impl Finder {
             meta.ctime(),
             meta.ctime_nsec()
         );
-        Ok(Way::Found(Found { size, modified: meta.mtime(), kind: None, tag, content }))
+        Ok(Way::Found(Found {
+            size,
+            modified: meta.mtime(),
+            kind: None,
+            tag,
+            content,
+        }))
     }
 
-    async fn cell(&self, reader: &RefCell<Box<dyn Reader>>, path: Vec<u8>, client: &Client) -> io::Result<Way> {
+    async fn cell(
+        &self,
+        reader: &RefCell<Box<dyn Reader>>,
+        path: Vec<u8>,
+        client: &Client,
+    ) -> io::Result<Way> {
         let mut room = vec![0; PIECE];
         let Some(first) = self.part(&path, 0, &mut room)? else {
             return Ok(match reader.borrow_mut().entry(&path) {
@@ -138,7 +162,13 @@ impl Finder {
         };
         let found = |sum: u64, content: Content| {
             let tag = format!("\"{:x}-{sum:016x}\"", first.size);
-            Way::Found(Found { size: first.size, modified: first.modified, kind: Some(first.kind), tag, content })
+            Way::Found(Found {
+                size: first.size,
+                modified: first.modified,
+                kind: Some(first.kind),
+                tag,
+                content,
+            })
         };
         if first.read as u64 == first.size {
             room.truncate(first.read);
@@ -162,8 +192,15 @@ impl Finder {
     }
 
     /// Reads a part of a cell; `None` when there is no such cell.
-    pub(crate) fn part(&self, path: &[u8], offset: u64, room: &mut [u8]) -> io::Result<Option<Part>> {
-        let Some(reader) = &self.reader else { return Ok(None) };
+    pub(crate) fn part(
+        &self,
+        path: &[u8],
+        offset: u64,
+        room: &mut [u8],
+    ) -> io::Result<Option<Part>> {
+        let Some(reader) = &self.reader else {
+            return Ok(None);
+        };
         match reader.borrow_mut().part(path, offset, room) {
             Ok(part) => Ok(part),
             // A path that cannot be leads nowhere.

@@ -46,9 +46,15 @@ pub fn listen(port: u16) -> io::Result<TcpListener> {
 }
 
 /// Serves until `stop` says so; it is asked ten times a second.
-pub fn serve(listener: &TcpListener, source: &Arc<Source>, stop: &dyn Fn() -> bool) -> io::Result<()> {
+pub fn serve(
+    listener: &TcpListener,
+    source: &Arc<Source>,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let count = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    let count = std::thread::available_parallelism()
+        .map_or(2, usize::from)
+        .clamp(2, 8);
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mut workers = Vec::new();
@@ -69,14 +75,23 @@ pub fn serve(listener: &TcpListener, source: &Arc<Source>, stop: &dyn Fn() -> bo
         }
         ended.store(true, Ordering::Relaxed);
         workers.into_iter().try_for_each(|worker| {
-            worker.join().unwrap_or_else(|_| Err(io::Error::other("a worker of the server failed")))
+            worker
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("a worker of the server failed")))
         })
     })
 }
 
 /// One worker: an event loop with a reader of its own.
-fn work(listener: TcpListener, source: Arc<Source>, most: usize, ended: &AtomicBool) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+fn work(
+    listener: TcpListener,
+    source: Arc<Source>,
+    most: usize,
+    ended: &AtomicBool,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let (finder, clients) = (Rc::new(Finder::new(source)?), Rc::new(Clients::new(most)));
     let local = LocalSet::new();
     local.block_on(&runtime, async {
@@ -127,7 +142,11 @@ async fn converse(stream: TcpStream, finder: Rc<Finder>, clients: Rc<Clients>) {
     clients.leave(&client);
 }
 
-async fn reply(finder: &Rc<Finder>, client: &Rc<Client>, request: &hyper::Request<Incoming>) -> Response<Body> {
+async fn reply(
+    finder: &Rc<Finder>,
+    client: &Rc<Client>,
+    request: &hyper::Request<Incoming>,
+) -> Response<Body> {
     client.active();
     match request::read(request) {
         Ok(request) => answer::answer(finder, &request, client)

@@ -32,12 +32,17 @@ pub(crate) fn read(request: &hyper::Request<Incoming>) -> Result<Request, Status
     };
     let hosts = request.headers().get_all(header::HOST).iter().count();
     // A body would have to be read past; nothing that is served here takes one.
-    if hosts > 1 || hosts == 0 && request.version() != Version::HTTP_10 || !request.body().is_end_stream() {
+    if hosts > 1
+        || hosts == 0 && request.version() != Version::HTTP_10
+        || !request.body().is_end_stream()
+    {
         return Err(StatusCode::BAD_REQUEST);
     }
     // Another site's page may not read this one through a name that it made lead here.
     let host = field(header::HOST).unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+    let name = host
+        .rsplit_once(':')
+        .map_or(host.as_str(), |(name, _)| name);
     if !matches!(name, "127.0.0.1" | "localhost" | "") {
         return Err(StatusCode::MISDIRECTED_REQUEST);
     }

@@ -26,7 +26,10 @@ fn with_servers(check: impl Fn(&Send)) {
     fs::write(base.path().join("secret"), "secret").unwrap();
     let file = base.path().join("odb");
     import(&dir, &file, Store::ALL[0], false, &|| false).unwrap();
-    for source in [Source::directory(&dir, Links::None).unwrap(), Source::Odb(Database::open(&file).unwrap())] {
+    for source in [
+        Source::directory(&dir, Links::None).unwrap(),
+        Source::Odb(Database::open(&file).unwrap()),
+    ] {
         let (source, listener) = (Arc::new(source), listen(0).unwrap());
         let address = listener.local_addr().unwrap();
         let stop = AtomicBool::new(false);
@@ -34,7 +37,9 @@ fn with_servers(check: impl Fn(&Send)) {
             scope.spawn(|| serve(&listener, &source, &|| stop.load(Ordering::Relaxed)).unwrap());
             check(&|request| {
                 let mut stream = TcpStream::connect(address).unwrap();
-                stream.write_all(request.replace('\n', "\r\n").as_bytes()).unwrap();
+                stream
+                    .write_all(request.replace('\n', "\r\n").as_bytes())
+                    .unwrap();
                 let mut all = Vec::new();
                 stream.read_to_end(&mut all).unwrap();
                 let end = all.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
@@ -47,7 +52,9 @@ fn with_servers(check: impl Fn(&Send)) {
 }
 
 fn ask(send: &Send, path: &str, fields: &str) -> Answered {
-    send(&format!("GET {path} HTTP/1.1\nHost: 127.0.0.1:1\nConnection: close\n{fields}\n"))
+    send(&format!(
+        "GET {path} HTTP/1.1\nHost: 127.0.0.1:1\nConnection: close\n{fields}\n"
+    ))
 }
 
 #[test]
@@ -62,9 +69,13 @@ fn pages_indexes_and_types() {
         );
         assert_eq!(ask(send, "/sub%20dir/", "").2, b"<p>sub");
         let (status, head, _) = ask(send, "/sub%20dir?x=1", "");
-        assert!(status == 301 && head.contains("Location: /sub%20dir/?x=1"), "{head}");
+        assert!(
+            status == 301 && head.contains("Location: /sub%20dir/?x=1"),
+            "{head}"
+        );
         assert!(ask(send, "/digits.txt", "").1.contains("text/plain"));
-        let (status, head, body) = send("HEAD /digits.txt HTTP/1.1\nHost: localhost\nConnection: close\n\n");
+        let (status, head, body) =
+            send("HEAD /digits.txt HTTP/1.1\nHost: localhost\nConnection: close\n\n");
         assert!(status == 200 && head.contains("Content-Length: 10") && body.is_empty());
     });
 }
@@ -84,7 +95,10 @@ fn no_path_leads_out_of_the_site() {
         ] {
             assert_eq!(ask(send, path, "").0, 404, "{path}");
         }
-        assert_eq!(send("GET / HTTP/1.1\nHost: evil.example\nConnection: close\n\n").0, 421);
+        assert_eq!(
+            send("GET / HTTP/1.1\nHost: evil.example\nConnection: close\n\n").0,
+            421
+        );
         assert_eq!(send("POST / HTTP/1.1\nHost: localhost\n\n").0, 405);
         assert_eq!(send("nonsense\n\n").0, 400);
     });
@@ -102,19 +116,45 @@ fn ranges() {
         ] {
             let (status, head, got) = of(range);
             assert_eq!((status, got.as_slice()), (206, body.as_bytes()), "{range}");
-            assert!(head.contains(&format!("Content-Range: {content}")), "{head}");
+            assert!(
+                head.contains(&format!("Content-Range: {content}")),
+                "{head}"
+            );
         }
         for none in ["bytes=10-", "bytes=-0"] {
             let (status, head, _) = of(none);
-            assert!(status == 416 && head.contains("Content-Range: bytes */10"), "{none}");
+            assert!(
+                status == 416 && head.contains("Content-Range: bytes */10"),
+                "{none}"
+            );
         }
         for ignored in ["bytes=4-2", "bytes=0-1,3-4", "lines=1-2", "bytes=x"] {
             assert_eq!(of(ignored).0, 200, "{ignored}");
         }
         let (_, head, _) = ask(send, "/digits.txt", "");
-        let tag = head.lines().find_map(|l| l.strip_prefix("Etag: ")).unwrap().to_owned();
-        assert_eq!(ask(send, "/digits.txt", &format!("Range: bytes=0-0\nIf-Range: {tag}\n")).0, 206);
-        assert_eq!(ask(send, "/digits.txt", "Range: bytes=0-0\nIf-Range: \"other\"\n").0, 200);
+        let tag = head
+            .lines()
+            .find_map(|l| l.strip_prefix("Etag: "))
+            .unwrap()
+            .to_owned();
+        assert_eq!(
+            ask(
+                send,
+                "/digits.txt",
+                &format!("Range: bytes=0-0\nIf-Range: {tag}\n")
+            )
+            .0,
+            206
+        );
+        assert_eq!(
+            ask(
+                send,
+                "/digits.txt",
+                "Range: bytes=0-0\nIf-Range: \"other\"\n"
+            )
+            .0,
+            200
+        );
     });
 }
 
@@ -122,14 +162,44 @@ fn ranges() {
 fn what_the_client_has_is_not_sent_again() {
     with_servers(|send| {
         let (_, head, _) = ask(send, "/digits.txt", "");
-        let field = |name: &str| head.lines().find_map(|l| l.strip_prefix(name)).unwrap().to_owned();
+        let field = |name: &str| {
+            head.lines()
+                .find_map(|l| l.strip_prefix(name))
+                .unwrap()
+                .to_owned()
+        };
         let (tag, modified) = (field("Etag: "), field("Last-Modified: "));
-        let (status, _, body) = ask(send, "/digits.txt", &format!("If-None-Match: \"x\", {tag}\n"));
+        let (status, _, body) = ask(
+            send,
+            "/digits.txt",
+            &format!("If-None-Match: \"x\", {tag}\n"),
+        );
         assert_eq!((status, body.len()), (304, 0));
-        assert_eq!(ask(send, "/digits.txt", &format!("If-Modified-Since: {modified}\n")).0, 304);
-        assert_eq!(ask(send, "/digits.txt", "If-Modified-Since: Thu, 01 Jan 1970 00:00:01 GMT\n").0, 200);
         assert_eq!(
-            ask(send, "/digits.txt", &format!("If-None-Match: \"x\"\nIf-Modified-Since: {modified}\n")).0,
+            ask(
+                send,
+                "/digits.txt",
+                &format!("If-Modified-Since: {modified}\n")
+            )
+            .0,
+            304
+        );
+        assert_eq!(
+            ask(
+                send,
+                "/digits.txt",
+                "If-Modified-Since: Thu, 01 Jan 1970 00:00:01 GMT\n"
+            )
+            .0,
+            200
+        );
+        assert_eq!(
+            ask(
+                send,
+                "/digits.txt",
+                &format!("If-None-Match: \"x\"\nIf-Modified-Since: {modified}\n")
+            )
+            .0,
             200,
             "a tag counts more"
         );

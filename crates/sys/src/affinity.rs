@@ -16,7 +16,9 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
 /// The thread has ended, or the machine has more CPUs than a `cpu_set_t` holds.
 pub fn allowed_cpus_of(tid: i32) -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(tid))?;
-    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|cpu| set.is_set(*cpu))
+        .collect())
 }
 
 /// Confines the calling thread, and what it creates from now on, to these CPUs.
@@ -28,7 +30,10 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
 pub fn pin_task(tid: i32, cpus: &[usize]) -> io::Result<()> {
     // The calling thread is 0.
     if tid <= 1 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a thread of ours"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a thread of ours",
+        ));
     }
     confine(tid, &set_of(cpus))
 }
@@ -36,7 +41,9 @@ pub fn pin_task(tid: i32, cpus: &[usize]) -> io::Result<()> {
 /// These CPUs as the kernel takes them.
 pub(crate) fn set_of(cpus: &[usize]) -> CpuSet {
     let mut set = CpuSet::new();
-    cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU).for_each(|&cpu| set.set(cpu));
+    cpus.iter()
+        .filter(|&&cpu| cpu < CpuSet::MAX_CPU)
+        .for_each(|&cpu| set.set(cpu));
     set
 }
 

@@ -20,11 +20,18 @@ const PATIENCE_S: u64 = 2;
 /// What the kernel said: it needs `CAP_AUDIT_CONTROL` in the first name spaces.
 pub fn rules() -> io::Result<usize> {
     let audit = Netlink::open(Some(netlink::AUDIT), LARGEST_ANSWER).map(Some);
-    let Some(mut audit) = unless(audit, &[libc::EPROTONOSUPPORT])? else { return Ok(0) };
+    let Some(mut audit) = unless(audit, &[libc::EPROTONOSUPPORT])? else {
+        return Ok(0);
+    };
     audit.give_up_after(PATIENCE_S)?;
     let mut on = None;
     audit.ask(GET, REQUEST, &[], &mut |status| on = enabled(status))?;
-    if !on.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel's audit told no status"))? {
+    if !on.ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the kernel's audit told no status",
+        )
+    })? {
         return Ok(0);
     }
     let mut rules = 0;
@@ -45,7 +52,12 @@ mod tests {
     fn the_status_tells_whether_it_is_on() {
         let status = |enabled: u32| [0u32.to_ne_bytes(), enabled.to_ne_bytes()].concat();
         assert_eq!(
-            (enabled(&status(0)), enabled(&status(1)), enabled(&status(2)), enabled(&[0; 4])),
+            (
+                enabled(&status(0)),
+                enabled(&status(1)),
+                enabled(&status(2)),
+                enabled(&[0; 4])
+            ),
             (Some(false), Some(true), Some(true), None)
         );
     }
@@ -54,7 +66,10 @@ mod tests {
     fn the_kernel_answers_or_refuses() {
         match rules() {
             Ok(n) => assert!(n < 100_000),
-            Err(e) => assert!(matches!(e.raw_os_error(), Some(libc::EPERM | libc::ECONNREFUSED)), "{e}"),
+            Err(e) => assert!(
+                matches!(e.raw_os_error(), Some(libc::EPERM | libc::ECONNREFUSED)),
+                "{e}"
+            ),
         }
     }
 }

@@ -21,10 +21,19 @@ pub struct Autogroup {
 impl Autogroup {
     /// That of a process; nothing where the kernel makes no such groups.
     pub fn of(pid: i32) -> Option<Autogroup> {
-        let enabled =
-            fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|text| text.trim() == "1");
-        let nice = parse(&enabled.then(|| fs::read_to_string(file(pid)).ok()).flatten()?)?;
-        Some(Autogroup { pid, started: child::start_time(pid)?, boot: child::boot_id(), nice })
+        let enabled = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled")
+            .is_ok_and(|text| text.trim() == "1");
+        let nice = parse(
+            &enabled
+                .then(|| fs::read_to_string(file(pid)).ok())
+                .flatten()?,
+        )?;
+        Some(Autogroup {
+            pid,
+            started: child::start_time(pid)?,
+            boot: child::boot_id(),
+            nice,
+        })
     }
 
     /// Gives the group a nice value, −20 to 19.
@@ -37,7 +46,8 @@ impl Autogroup {
 
     /// Gives it back what it had. Nothing is to be done where the process has ended.
     pub fn restore(&self) -> io::Result<()> {
-        let same = self.boot == child::boot_id() && child::start_time(self.pid) == Some(self.started);
+        let same =
+            self.boot == child::boot_id() && child::start_time(self.pid) == Some(self.started);
         if same { self.set(self.nice) } else { Ok(()) }
     }
 
@@ -67,10 +77,18 @@ mod tests {
         for text in ["", "/autogroup-57", "/ nice 40", "nice", " nice x"] {
             assert_eq!(parse(text), None, "{text}");
         }
-        let mut group = Autogroup { pid: 42, started: 7, boot: child::boot_id(), nice: 3 };
+        let mut group = Autogroup {
+            pid: 42,
+            started: 7,
+            boot: child::boot_id(),
+            nice: 3,
+        };
         assert!(group.is_plausible());
         group.started = u64::MAX;
-        assert!(group.restore().is_ok(), "whoever has that number now is somebody else");
+        assert!(
+            group.restore().is_ok(),
+            "whoever has that number now is somebody else"
+        );
         group.pid = 1;
         assert!(!group.is_plausible());
     }

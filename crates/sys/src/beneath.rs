@@ -36,8 +36,14 @@ pub struct Root {
 impl Root {
     /// Opens a directory. It may itself be named by way of links: the user named it.
     pub fn open(path: &Path, links: Links) -> io::Result<Root> {
-        let root =
-            Root { dir: open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?, links };
+        let root = Root {
+            dir: open(
+                path,
+                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?,
+            links,
+        };
         if links == Links::Inside && matches!(root.resolve(b"."), Err(Errno::NOSYS | Errno::PERM)) {
             let why = "following links safely needs openat2, which this kernel does not allow";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
@@ -47,43 +53,67 @@ impl Root {
 
     /// A regular file, given by its path from here. `None` when there is none, or nothing that may be opened.
     pub fn file(&self, path: &[u8]) -> io::Result<Option<File>> {
-        self.opened(path, FileType::RegularFile, OFlags::RDONLY).map(|fd| fd.map(File::from))
+        self.opened(path, FileType::RegularFile, OFlags::RDONLY)
+            .map(|fd| fd.map(File::from))
     }
 
     /// The names in a directory with what they stand for, in no order; the empty path is the directory itself. `None`
     /// when there is none.
     pub fn list(&self, path: &[u8]) -> io::Result<Option<Names>> {
         let path = if path.is_empty() { b"." } else { path };
-        let Some(dir) = self.opened(path, FileType::Directory, OFlags::RDONLY | OFlags::DIRECTORY)? else {
+        let Some(dir) = self.opened(
+            path,
+            FileType::Directory,
+            OFlags::RDONLY | OFlags::DIRECTORY,
+        )?
+        else {
             return Ok(None);
         };
         let mut names = entries(dir.as_fd())?;
-        for (name, kind) in names.iter_mut().filter(|(_, kind)| *kind == FileType::Unknown) {
-            *kind = FileType::from_raw_mode(statat(&dir, &name[..], AtFlags::SYMLINK_NOFOLLOW)?.st_mode);
+        for (name, kind) in names
+            .iter_mut()
+            .filter(|(_, kind)| *kind == FileType::Unknown)
+        {
+            *kind = FileType::from_raw_mode(
+                statat(&dir, &name[..], AtFlags::SYMLINK_NOFOLLOW)?.st_mode,
+            );
         }
         Ok(Some(names))
     }
 
     /// Whether the path leads to a directory.
     pub fn is_directory(&self, path: &[u8]) -> io::Result<bool> {
-        let Some(fd) = known(self.resolve(path))? else { return Ok(false) };
+        let Some(fd) = known(self.resolve(path))? else {
+            return Ok(false);
+        };
         Ok(FileType::from_raw_mode(fstat(&fd)?.st_mode) == FileType::Directory)
     }
 
     /// What it is, is asked of a descriptor that can do nothing else; only then is that very thing opened.
     fn opened(&self, path: &[u8], wanted: FileType, flags: OFlags) -> io::Result<Option<OwnedFd>> {
-        let Some(fd) = known(self.resolve(path))? else { return Ok(None) };
+        let Some(fd) = known(self.resolve(path))? else {
+            return Ok(None);
+        };
         if FileType::from_raw_mode(fstat(&fd)?.st_mode) != wanted {
             return Ok(None);
         }
-        known(open(format!("/proc/self/fd/{}", fd.as_raw_fd()), flags | OFlags::CLOEXEC, Mode::empty()))
+        known(open(
+            format!("/proc/self/fd/{}", fd.as_raw_fd()),
+            flags | OFlags::CLOEXEC,
+            Mode::empty(),
+        ))
     }
 
     fn resolve(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         if path.is_empty() || path.contains(&0) || path[0] == b'/' {
             return Err(Errno::NOENT);
         }
-        match open_below(self.dir.as_fd(), Path::new(OsStr::from_bytes(path)), OFlags::PATH, self.links) {
+        match open_below(
+            self.dir.as_fd(),
+            Path::new(OsStr::from_bytes(path)),
+            OFlags::PATH,
+            self.links,
+        ) {
             // The kernel saw the tree being changed, or cannot tell that the path stays inside.
             Err(Errno::AGAIN | Errno::XDEV) => Err(Errno::NOENT),
             other => other,
@@ -93,8 +123,8 @@ impl Root {
 
 /// What is in an open directory. Some file systems do not tell what a name stands for.
 pub(crate) fn entries(dir: BorrowedFd) -> io::Result<Names> {
-    let entries =
-        rustix::fs::Dir::read_from(dir)?.map(|e| e.map(|e| (e.file_name().to_bytes().to_vec(), e.file_type())));
+    let entries = rustix::fs::Dir::read_from(dir)?
+        .map(|e| e.map(|e| (e.file_name().to_bytes().to_vec(), e.file_type())));
     let mut names = entries.collect::<Result<Names, Errno>>()?;
     names.retain(|(name, _)| !matches!(&name[..], b"." | b".."));
     Ok(names)
@@ -102,7 +132,12 @@ pub(crate) fn entries(dir: BorrowedFd) -> io::Result<Names> {
 
 /// Opens what lies below a directory, whoever owns the steps of the path: none leads out, and links are followed only
 /// where asked for.
-pub(crate) fn open_below(dir: BorrowedFd, path: &Path, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_below(
+    dir: BorrowedFd,
+    path: &Path,
+    flags: OFlags,
+    links: Links,
+) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC;
     let mut how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     how.set(ResolveFlags::NO_SYMLINKS, links == Links::None);
@@ -120,16 +155,33 @@ fn step_by_step(dir: BorrowedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, 
         return Err(Errno::NOENT);
     }
     let steps = path.components().filter(|step| *step != Component::CurDir);
-    let named = |step| if let Component::Normal(name) = step { Ok(name) } else { Err(Errno::XDEV) };
+    let named = |step| {
+        if let Component::Normal(name) = step {
+            Ok(name)
+        } else {
+            Err(Errno::XDEV)
+        }
+    };
     let mut names = steps.map(named).collect::<Result<Vec<&OsStr>, Errno>>()?;
     let last = names.pop().unwrap_or(OsStr::new("."));
     let mut at: Option<OwnedFd> = None;
     for name in names {
-        at = Some(openat(at.as_ref().map_or(dir, AsFd::as_fd), name, step, Mode::empty())?);
+        at = Some(openat(
+            at.as_ref().map_or(dir, AsFd::as_fd),
+            name,
+            step,
+            Mode::empty(),
+        )?);
     }
-    let opened = openat(at.as_ref().map_or(dir, AsFd::as_fd), last, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    let opened = openat(
+        at.as_ref().map_or(dir, AsFd::as_fd),
+        last,
+        flags | OFlags::NOFOLLOW,
+        Mode::empty(),
+    )?;
     // With O_PATH, which opens a link itself, and only then.
-    if flags.contains(OFlags::PATH) && FileType::from_raw_mode(fstat(&opened)?.st_mode).is_symlink() {
+    if flags.contains(OFlags::PATH) && FileType::from_raw_mode(fstat(&opened)?.st_mode).is_symlink()
+    {
         return Err(Errno::LOOP);
     }
     Ok(opened)
@@ -139,7 +191,14 @@ fn step_by_step(dir: BorrowedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, 
 fn known(result: Result<OwnedFd, Errno>) -> io::Result<Option<OwnedFd>> {
     match result {
         Ok(fd) => Ok(Some(fd)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::ACCESS | Errno::NXIO) => Ok(None),
+        Err(
+            Errno::NOENT
+            | Errno::NOTDIR
+            | Errno::LOOP
+            | Errno::NAMETOOLONG
+            | Errno::ACCESS
+            | Errno::NXIO,
+        ) => Ok(None),
         Err(e) => Err(e.into()),
     }
 }
@@ -164,7 +223,14 @@ mod tests {
         symlink("sub/page", root.join("inside")).unwrap();
         symlink("sub", root.join("insidedir")).unwrap();
         symlink("loop", root.join("loop")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, root.join("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            root.join("fifo"),
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
         base
     }
 
@@ -176,7 +242,9 @@ mod tests {
             let root = Root::open(&base.path().join("root"), links).unwrap();
             let read = |path: &str| {
                 let mut text = String::new();
-                root.file(path.as_bytes()).unwrap().map(|mut f| f.read_to_string(&mut text).map(|_| text).unwrap())
+                root.file(path.as_bytes())
+                    .unwrap()
+                    .map(|mut f| f.read_to_string(&mut text).map(|_| text).unwrap())
             };
             assert_eq!(read("sub/page").as_deref(), Some("page"));
             assert_eq!(read("inside").is_some(), links == Links::Inside);
@@ -216,8 +284,14 @@ mod tests {
         let root = File::open(base.path().join("root")).unwrap();
         let within = File::open(base.path().join("root/sub")).unwrap();
         type Way = fn(BorrowedFd, &Path, OFlags) -> Result<OwnedFd, Errno>;
-        let ways: [Way; 2] = [|dir, path, flags| open_below(dir, path, flags, Links::None), step_by_step];
-        for (way, flags) in ways.iter().flat_map(|way| [OFlags::PATH, OFlags::RDONLY].map(|flags| (way, flags))) {
+        let ways: [Way; 2] = [
+            |dir, path, flags| open_below(dir, path, flags, Links::None),
+            step_by_step,
+        ];
+        for (way, flags) in ways
+            .iter()
+            .flat_map(|way| [OFlags::PATH, OFlags::RDONLY].map(|flags| (way, flags)))
+        {
             let opens = |path: &str| way(root.as_fd(), Path::new(path), flags).is_ok();
             assert!(opens("sub/page") && opens("sub//./page") && opens("."));
             for none in [

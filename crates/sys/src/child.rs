@@ -47,11 +47,22 @@ pub fn leave(status: i32) -> ! {
 /// as another user could read and write it.
 pub fn keep_descriptors() {
     // SAFETY: the call changes a flag of descriptors and nothing else.
-    if unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) } == 0 {
+    if unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    } == 0
+    {
         return;
     }
     // Linux before 5.11.
-    for fd in sample::numbers(Path::new("/proc/self/fd")).into_iter().filter(|fd| *fd > 2) {
+    for fd in sample::numbers(Path::new("/proc/self/fd"))
+        .into_iter()
+        .filter(|fd| *fd > 2)
+    {
         // SAFETY: as above; a descriptor that is closed by now is an error and no harm.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
@@ -60,7 +71,10 @@ pub fn keep_descriptors() {
 /// The processes in the control group with this directory.
 pub fn members(directory: &Path) -> Vec<i32> {
     let text = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
-    text.lines().filter_map(|line| line.trim().parse().ok()).filter(|pid| *pid > 1).collect()
+    text.lines()
+        .filter_map(|line| line.trim().parse().ok())
+        .filter(|pid| *pid > 1)
+        .collect()
 }
 
 /// The variable that marks what was started for a scratch directory.
@@ -85,14 +99,24 @@ pub fn mark<'a>(command: &'a mut Command, scratch: &Path) -> &'a mut Command {
 /// The limit that is the mark. The directory's name is random, so the number is, too (FNV-1a).
 pub fn mark_limit(scratch: &Path) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = scratch.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix);
+    let hash = scratch
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, mix);
     // Neither a number that somebody would set by hand nor “unlimited”.
     hash >> 2 | 1 << 61
 }
 
 /// Sets the calling process's limit. Where an even lower one was set the variable must do.
 pub(crate) fn set_mark_limit(limit: u64) {
-    let _ = setrlimit(Resource::Locks, Rlimit { current: Some(limit), maximum: Some(limit) });
+    let _ = setrlimit(
+        Resource::Locks,
+        Rlimit {
+            current: Some(limit),
+            maximum: Some(limit),
+        },
+    );
 }
 
 /// The living processes that carry the mark of this directory, this one left out.
@@ -108,13 +132,21 @@ pub fn marked(scratch: &Path) -> Vec<i32> {
         }
     };
     let mut pids = sample::numbers(Path::new("/proc"));
-    pids.retain(|pid| *pid > 1 && *pid != std::process::id() as i32 && carries(pid) && !is_zombie(*pid));
+    pids.retain(|pid| {
+        *pid > 1 && *pid != std::process::id() as i32 && carries(pid) && !is_zombie(*pid)
+    });
     pids
 }
 
 /// The soft limit on file locks in `/proc/PID/limits`; `None` for no limit.
 fn parse_lock_limit(limits: &str) -> Option<u64> {
-    limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?.split_ascii_whitespace().next()?.parse().ok()
+    limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max file locks"))?
+        .split_ascii_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// Kills what the list names until it names nobody, for ten seconds at most. What forks meanwhile is met the next time
@@ -127,7 +159,10 @@ pub fn kill_all(list: impl Fn() -> Vec<i32>) -> io::Result<()> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{pids:?} do not end")));
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("{pids:?} do not end"),
+            ));
         }
         for pid in pids {
             // SAFETY: kill takes plain numbers; a process that is gone is no harm.
@@ -144,7 +179,9 @@ fn is_zombie(pid: i32) -> bool {
 
 /// The random id of this boot.
 pub fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|s| s.trim().to_owned()).unwrap_or_default()
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|s| s.trim().to_owned())
+        .unwrap_or_default()
 }
 
 /// The start time of a process in clock ticks since boot, which with its id names it for good; `None` when there is no
@@ -169,7 +206,10 @@ fn send(number: i32, to: i32, signal: i32, refused: &str) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, refused));
     }
     // SAFETY: kill takes plain numbers; a negative one is a group.
-    unless(done(unsafe { libc::kill(to, signal) }).map(drop), &[libc::ESRCH])
+    unless(
+        done(unsafe { libc::kill(to, signal) }).map(drop),
+        &[libc::ESRCH],
+    )
 }
 
 /// What has become of a child that still is to be waited for.
@@ -183,9 +223,21 @@ pub enum Change {
 
 /// Whether a child is stopped or has ended, without waiting for it: it stays to be waited for.
 pub fn change(pid: i32) -> io::Result<Option<Change>> {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let status = waitid(WaitId::Pid(Pid::from_raw(pid).ok_or(Errno::CHILD)?), options)?;
-    Ok(status.map(|status| if status.stopped() { Change::Stopped } else { Change::Ended }))
+    let options = WaitIdOptions::EXITED
+        | WaitIdOptions::STOPPED
+        | WaitIdOptions::NOHANG
+        | WaitIdOptions::NOWAIT;
+    let status = waitid(
+        WaitId::Pid(Pid::from_raw(pid).ok_or(Errno::CHILD)?),
+        options,
+    )?;
+    Ok(status.map(|status| {
+        if status.stopped() {
+            Change::Stopped
+        } else {
+            Change::Ended
+        }
+    }))
 }
 
 /// Waits for a child until a deadline; `None` when it still runs then.
@@ -194,7 +246,10 @@ pub fn wait_deadline(child: &mut Child, deadline: Instant) -> io::Result<Option<
 }
 
 /// Looks again and again, ever more rarely, until there is something to see, or until this time.
-pub(crate) fn look_until<T>(end: Instant, mut look: impl FnMut() -> io::Result<Option<T>>) -> io::Result<Option<T>> {
+pub(crate) fn look_until<T>(
+    end: Instant,
+    mut look: impl FnMut() -> io::Result<Option<T>>,
+) -> io::Result<Option<T>> {
     let mut pause = Duration::from_micros(200);
     loop {
         let (seen, left) = (look()?, end.saturating_duration_since(Instant::now()));
@@ -229,20 +284,42 @@ pub fn run_bounded(command: &mut Command, deadline: Instant) -> io::Result<Outpu
 }
 
 /// The same, with this as its standard input.
-pub fn run_bounded_on(command: &mut Command, input: Stdio, deadline: Instant) -> io::Result<Output> {
-    command.process_group(0).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+pub fn run_bounded_on(
+    command: &mut Command,
+    input: Stdio,
+    deadline: Instant,
+) -> io::Result<Output> {
+    command
+        .process_group(0)
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let group = child.id() as i32;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let out = child.stdout.take().map(|pipe| (OwnedFd::from(pipe), &mut stdout));
-    let err = child.stderr.take().map(|pipe| (OwnedFd::from(pipe), &mut stderr));
+    let out = child
+        .stdout
+        .take()
+        .map(|pipe| (OwnedFd::from(pipe), &mut stdout));
+    let err = child
+        .stderr
+        .take()
+        .map(|pipe| (OwnedFd::from(pipe), &mut stderr));
     let whole = drain(out.into_iter().chain(err).collect(), deadline)?;
-    let status = if whole { wait_deadline(&mut child, deadline)? } else { None };
+    let status = if whole {
+        wait_deadline(&mut child, deadline)?
+    } else {
+        None
+    };
     if status.is_none() {
         signal_group(group, libc::SIGKILL)?;
         child.wait()?;
     }
-    Ok(Output { status, stdout, stderr })
+    Ok(Output {
+        status,
+        stdout,
+        stderr,
+    })
 }
 
 /// Reads pipes until all are closed (true) or the deadline comes (false). What passes the limit is read and forgotten,
@@ -254,7 +331,13 @@ fn drain(mut pipes: Vec<(OwnedFd, &mut Vec<u8>)>, deadline: Instant) -> io::Resu
         if left.is_zero() {
             return Ok(false);
         }
-        let ready = wait::any(&pipes.iter().map(|(pipe, _)| pipe.as_fd()).collect::<Vec<_>>(), left)?;
+        let ready = wait::any(
+            &pipes
+                .iter()
+                .map(|(pipe, _)| pipe.as_fd())
+                .collect::<Vec<_>>(),
+            left,
+        )?;
         // From the last on, so that those before keep their places.
         for at in (0..ready.len()).rev().filter(|at| ready[*at]) {
             let (pipe, into) = &mut pipes[at];
@@ -293,8 +376,12 @@ mod tests {
     #[test]
     fn what_carries_the_mark_is_found_and_killed_in_another_group_too() {
         let dir = tempfile::tempdir().unwrap();
-        let mut child =
-            Command::new("sleep").arg("600").env("FINGERPOST_SCRATCH", dir.path()).process_group(0).spawn().unwrap();
+        let mut child = Command::new("sleep")
+            .arg("600")
+            .env("FINGERPOST_SCRATCH", dir.path())
+            .process_group(0)
+            .spawn()
+            .unwrap();
         // The parent goes on as soon as the child has left its memory; the new one's environment is there a moment
         // later.
         let deadline = Instant::now() + Duration::from_secs(30);
@@ -311,9 +398,13 @@ mod tests {
     fn what_lost_its_environment_is_found_by_its_limit() {
         let dir = tempfile::tempdir().unwrap();
         let script = "env -i setsid sleep 600 & exec env -i sleep 600";
-        let mut child = mark(Command::new("sh").args(["-c", script]), dir.path()).process_group(0).spawn().unwrap();
+        let mut child = mark(Command::new("sh").args(["-c", script]), dir.path())
+            .process_group(0)
+            .spawn()
+            .unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
-        let bare = |pid: &i32| std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|e| e.is_empty());
+        let bare =
+            |pid: &i32| std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|e| e.is_empty());
         while marked(dir.path()).iter().filter(|pid| bare(pid)).count() < 2 {
             assert!(Instant::now() < deadline, "{:?}", marked(dir.path()));
             std::thread::yield_now();
@@ -322,31 +413,54 @@ mod tests {
         child.wait().unwrap();
         assert!(marked(dir.path()).is_empty());
         assert_eq!(
-            parse_lock_limit("Max file locks            unlimited            unlimited            locks\n"),
+            parse_lock_limit(
+                "Max file locks            unlimited            unlimited            locks\n"
+            ),
             None
         );
     }
 
     #[test]
     fn a_child_that_does_not_end_is_given_up_at_the_deadline_and_can_be_ended_by_its_group() {
-        let mut child = die_with_parent(Command::new("sleep").arg("600")).spawn().unwrap();
-        assert!(wait_deadline(&mut child, Instant::now() + Duration::from_millis(5)).unwrap().is_none());
+        let mut child = die_with_parent(Command::new("sleep").arg("600"))
+            .spawn()
+            .unwrap();
+        assert!(
+            wait_deadline(&mut child, Instant::now() + Duration::from_millis(5))
+                .unwrap()
+                .is_none()
+        );
         signal_group(child.id() as i32, libc::SIGKILL).unwrap();
-        assert!(wait_deadline(&mut child, Instant::now() + Duration::from_secs(10)).unwrap().is_some());
+        assert!(
+            wait_deadline(&mut child, Instant::now() + Duration::from_secs(10))
+                .unwrap()
+                .is_some()
+        );
     }
 
     #[test]
     fn a_bounded_command_gives_what_it_wrote_and_how_it_ended() {
         let deadline = Instant::now() + Duration::from_secs(20);
-        let out = run_bounded(Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"]), deadline).unwrap();
-        assert_eq!((out.stdout.as_slice(), out.stderr.as_slice()), (&b"out\n"[..], &b"err\n"[..]));
+        let out = run_bounded(
+            Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"]),
+            deadline,
+        )
+        .unwrap();
+        assert_eq!(
+            (out.stdout.as_slice(), out.stderr.as_slice()),
+            (&b"out\n"[..], &b"err\n"[..])
+        );
         assert_eq!(out.status.and_then(|s| s.code()), Some(3));
     }
 
     #[test]
     fn a_command_that_hangs_is_killed_with_its_children() {
         let deadline = Instant::now() + Duration::from_millis(50);
-        let out = run_bounded(Command::new("sh").args(["-c", "echo $$; sleep 600 & wait"]), deadline).unwrap();
+        let out = run_bounded(
+            Command::new("sh").args(["-c", "echo $$; sleep 600 & wait"]),
+            deadline,
+        )
+        .unwrap();
         assert!(out.status.is_none());
         let group: i32 = String::from_utf8_lossy(&out.stdout).trim().parse().unwrap();
         let end = Instant::now() + Duration::from_secs(10);

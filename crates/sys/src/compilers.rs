@@ -18,13 +18,26 @@ const LONGEST_VERSION: u64 = 4096;
 /// The C compilers of a system: each file that is one by its name, with all its names.
 pub fn find(paths: &Paths) -> BTreeMap<PathBuf, Vec<String>> {
     let own = std::env::var_os("PATH").filter(|_| paths.is_system());
-    let usual = || ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from).to_vec();
-    let directories =
-        own.map_or_else(usual, |own| std::env::split_paths(&own).filter(|dir| dir.is_absolute()).collect());
+    let usual = || {
+        ["/usr/local/bin", "/usr/bin", "/bin"]
+            .map(PathBuf::from)
+            .to_vec()
+    };
+    let directories = own.map_or_else(usual, |own| {
+        std::env::split_paths(&own)
+            .filter(|dir| dir.is_absolute())
+            .collect()
+    });
     let mut found: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     for directory in directories {
-        for name in paths.names(&directory).into_iter().filter(|name| is_compiler(name)) {
-            let Ok(file) = paths.path(directory.join(&name)).canonicalize() else { continue };
+        for name in paths
+            .names(&directory)
+            .into_iter()
+            .filter(|name| is_compiler(name))
+        {
+            let Ok(file) = paths.path(directory.join(&name)).canonicalize() else {
+                continue;
+            };
             let names = found.entry(file).or_default();
             if !names.contains(&name) {
                 names.push(name);
@@ -38,17 +51,25 @@ pub fn find(paths: &Paths) -> BTreeMap<PathBuf, Vec<String>> {
 fn is_compiler(name: &str) -> bool {
     let numbered = |rest: &str| {
         rest.strip_prefix('-').is_some_and(|n| {
-            n.starts_with(|c: char| c.is_ascii_digit()) && n.chars().all(|c| c.is_ascii_digit() || c == '.')
+            n.starts_with(|c: char| c.is_ascii_digit())
+                && n.chars().all(|c| c.is_ascii_digit() || c == '.')
         })
     };
-    let rest = name.strip_prefix("gcc").or_else(|| name.strip_prefix("clang"));
+    let rest = name
+        .strip_prefix("gcc")
+        .or_else(|| name.strip_prefix("clang"));
     name == "cc" || rest.is_some_and(|rest| rest.is_empty() || numbered(rest))
 }
 
 /// The first line that a compiler's `--version` prints, or `None` when it takes too long or prints nothing.
 pub fn version(file: &Path) -> Option<String> {
     let mut command = Command::new(file);
-    command.arg("--version").env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .arg("--version")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut running = child::die_with_parent(&mut command).spawn().ok()?;
     let output = running.stdout.take()?;
     let (sender, receiver) = mpsc::channel();
@@ -64,7 +85,14 @@ pub fn version(file: &Path) -> Option<String> {
     let _ = child::signal_group(running.id() as i32, 9);
     let _ = running.wait();
     let text = String::from_utf8_lossy(&text);
-    let line: String = text.lines().next()?.trim().chars().filter(|c| !c.is_control()).take(200).collect();
+    let line: String = text
+        .lines()
+        .next()?
+        .trim()
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(200)
+        .collect();
     (!line.is_empty()).then_some(line)
 }
 
@@ -77,7 +105,16 @@ mod tests {
         for name in ["cc", "gcc", "gcc-12", "clang", "clang-14", "gcc-4.9"] {
             assert!(is_compiler(name), "{name}");
         }
-        for name in ["gcc-ar", "gcc-ar-12", "clang++", "clang-format", "clang-cpp-14", "ccache", "gcc-", "gccgo"] {
+        for name in [
+            "gcc-ar",
+            "gcc-ar-12",
+            "clang++",
+            "clang-format",
+            "clang-cpp-14",
+            "ccache",
+            "gcc-",
+            "gccgo",
+        ] {
             assert!(!is_compiler(name), "{name}");
         }
     }

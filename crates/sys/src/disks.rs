@@ -27,7 +27,10 @@ impl Map {
     /// Reads what is mounted.
     pub fn read(paths: &Paths) -> Map {
         let mounts = parse_mountinfo(&paths.read("/proc/self/mountinfo").unwrap_or_default());
-        Map { paths: paths.clone(), mounts }
+        Map {
+            paths: paths.clone(),
+            mounts,
+        }
     }
 
     /// The disks that hold a file or directory, or that a block device is (a part of).
@@ -44,7 +47,10 @@ impl Map {
 
     fn below(&self, path: &Path, left: usize) -> Option<Disks> {
         let (major, minor) = self.device_of(path)?;
-        self.under(&fs::canonicalize(self.paths.path(format!("/sys/dev/block/{major}:{minor}"))).ok()?, left)
+        self.under(
+            &fs::canonicalize(self.paths.path(format!("/sys/dev/block/{major}:{minor}"))).ok()?,
+            left,
+        )
     }
 
     /// The disks under a device, by its directory in sysfs: a partition's is below its disk's, and a volume names what
@@ -57,13 +63,22 @@ impl Map {
         if let Ok(backing) = fs::read_to_string(dir.join("loop/backing_file")) {
             return self.below(Path::new(backing.trim_end()), left);
         }
-        let mut slaves = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten().peekable();
+        let mut slaves = fs::read_dir(dir.join("slaves"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .peekable();
         if slaves.peek().is_none() {
             return Some([dir.file_name()?.to_string_lossy().into_owned()].into());
         }
         // One part that is not known could be any disk.
         let each = slaves.map(|slave| self.under(&fs::canonicalize(slave.path()).ok()?, left));
-        Some(each.collect::<Option<Vec<Disks>>>()?.into_iter().flatten().collect())
+        Some(
+            each.collect::<Option<Vec<Disks>>>()?
+                .into_iter()
+                .flatten()
+                .collect(),
+        )
     }
 }
 
@@ -78,7 +93,9 @@ fn number(mount: &Mount) -> Option<(u32, u32)> {
 }
 
 fn block_number(path: &Path) -> Option<(u32, u32)> {
-    let meta = fs::metadata(path).ok().filter(|meta| meta.file_type().is_block_device())?;
+    let meta = fs::metadata(path)
+        .ok()
+        .filter(|meta| meta.file_type().is_block_device())?;
     Some((libc::major(meta.rdev()), libc::minor(meta.rdev())))
 }
 
@@ -95,7 +112,13 @@ mod tests {
         let root = dir.path();
         let make = |path: &str| fs::create_dir_all(root.join(path)).unwrap();
         let put = |path: &str, text: &str| fs::write(root.join(path), text).unwrap();
-        for path in ["sys/dev/block", "proc/self", "sys/block/sda/sda1", "sys/block/sda/sda2", "sys/block/sdb/slaves"] {
+        for path in [
+            "sys/dev/block",
+            "proc/self",
+            "sys/block/sda/sda1",
+            "sys/block/sda/sda2",
+            "sys/block/sdb/slaves",
+        ] {
             make(path);
         }
         put("sys/block/sda/sda1/partition", "1");
@@ -116,7 +139,11 @@ mod tests {
             ("7:1", "loop1"),
         ];
         for (number, name) in numbers {
-            symlink(format!("../../block/{name}"), root.join("sys/dev/block").join(number)).unwrap();
+            symlink(
+                format!("../../block/{name}"),
+                root.join("sys/dev/block").join(number),
+            )
+            .unwrap();
         }
         let mounts = [
             ("8:1", "/"),
@@ -126,8 +153,12 @@ mod tests {
             ("7:0", "/looped"),
             ("7:1", "/circle"),
         ];
-        let line = |(number, point): (&str, &str)| format!("1 0 {number} / {point} rw - ext4 /dev/x rw\n");
-        put("proc/self/mountinfo", &(mounts.map(line).concat() + "2 0 0:44 / /memory rw - tmpfs tmpfs rw\n"));
+        let line =
+            |(number, point): (&str, &str)| format!("1 0 {number} / {point} rw - ext4 /dev/x rw\n");
+        put(
+            "proc/self/mountinfo",
+            &(mounts.map(line).concat() + "2 0 0:44 / /memory rw - tmpfs tmpfs rw\n"),
+        );
         let map = Map::read(&Paths::under(root));
         (dir, map)
     }
@@ -135,12 +166,23 @@ mod tests {
     #[test]
     fn what_lies_on_which_disk() {
         let (_dir, map) = machine();
-        let of = |path: &str| map.disks_of(Path::new(path)).into_iter().collect::<Vec<_>>().join(" ");
-        assert_eq!((of("/no-such-name"), of("/home/x"), of("/second/x")), ("sda".into(), "sda".into(), "sdb".into()));
+        let of = |path: &str| {
+            map.disks_of(Path::new(path))
+                .into_iter()
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(
+            (of("/no-such-name"), of("/home/x"), of("/second/x")),
+            ("sda".into(), "sda".into(), "sdb".into())
+        );
         assert_eq!(of("/both/x"), "sda sdb");
         assert_eq!(of("/looped/x"), "sdb");
         assert_eq!(
-            (map.device_of(Path::new("/home/x")), map.device_of(Path::new("/no-such-name"))),
+            (
+                map.device_of(Path::new("/home/x")),
+                map.device_of(Path::new("/no-such-name"))
+            ),
             (Some((8, 2)), Some((8, 1)))
         );
     }
@@ -150,6 +192,9 @@ mod tests {
         let (_dir, map) = machine();
         assert!(map.disks_of(Path::new("/memory/x")).is_empty());
         assert_eq!(map.device_of(Path::new("/memory/x")), None);
-        assert!(map.disks_of(Path::new("/circle/x")).is_empty(), "a circle ends");
+        assert!(
+            map.disks_of(Path::new("/circle/x")).is_empty(),
+            "a circle ends"
+        );
     }
 }

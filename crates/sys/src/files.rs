@@ -11,11 +11,16 @@ use crate::system::there;
 /// Removes a directory of ours, in a directory that nobody else can write to, with all that is in it; one that is not
 /// there is no error. Links in it are removed and not followed. Writers that were killed get ten seconds to end.
 pub fn remove_tree(dir: &Path) -> io::Result<()> {
-    let parent = dir.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
+    let parent = dir
+        .parent()
+        .filter(|p| *p != Path::new(""))
+        .unwrap_or(Path::new("."));
     let (Some(name), parent) = (dir.file_name(), File::open(parent)) else {
         return Err(io::ErrorKind::InvalidFilename.into());
     };
-    there(parent)?.map_or(Ok(()), |parent| owned::remove_in(parent.as_fd(), name, None).map(drop))
+    there(parent)?.map_or(Ok(()), |parent| {
+        owned::remove_in(parent.as_fd(), name, None).map(drop)
+    })
 }
 
 #[cfg(test)]

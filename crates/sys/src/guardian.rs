@@ -52,8 +52,17 @@ impl Guardian {
     pub(crate) fn start(control: &Path, run: &str) -> io::Result<Guardian> {
         let (reader, pipe) = io::pipe()?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("fingerpost").arg(MARK).arg(control).arg(run).env_clear();
-        command.stdin(reader).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+        command
+            .arg0("fingerpost")
+            .arg(MARK)
+            .arg(control)
+            .arg(run)
+            .env_clear();
+        command
+            .stdin(reader)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .current_dir("/");
         // SAFETY: the closure runs between fork and exec and calls only functions that are async-signal-safe.
         unsafe {
             command.pre_exec(|| {
@@ -61,10 +70,17 @@ impl Guardian {
                 let mut all: libc::sigset_t = std::mem::zeroed();
                 libc::sigfillset(&mut all);
                 libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
-                if libc::setsid() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+                if libc::setsid() < 0 {
+                    Err(io::Error::last_os_error())
+                } else {
+                    Ok(())
+                }
             })
         };
-        Ok(Guardian { child: command.spawn()?, pipe })
+        Ok(Guardian {
+            child: command.spawn()?,
+            pipe,
+        })
     }
 
     /// Says that something brief is about to be changed, and for how long at most.
@@ -95,10 +111,16 @@ pub fn dispatch() -> Option<ExitCode> {
     if args.next()? != MARK {
         return None;
     }
-    let (Some(control), Some(run)) = (args.next(), args.next()) else { return Some(ExitCode::from(2)) };
+    let (Some(control), Some(run)) = (args.next(), args.next()) else {
+        return Some(ExitCode::from(2));
+    };
     stand_apart();
     let killed = maker_was_killed(&mut || undo_brief(Path::new(&control), &run));
-    Some(if killed { undo(Path::new(&control), &run) } else { ExitCode::SUCCESS })
+    Some(if killed {
+        undo(Path::new(&control), &run)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// Lets go of what the run's parent gave it: whoever waits for the end of a pipe must not wait for us.
@@ -123,7 +145,10 @@ fn maker_was_killed(late: &mut dyn FnMut()) -> bool {
     let mut due: Option<Instant> = None;
     loop {
         if let Some(at) = due {
-            let ready = wait::any(&[stdin.as_fd()], at.saturating_duration_since(Instant::now()));
+            let ready = wait::any(
+                &[stdin.as_fd()],
+                at.saturating_duration_since(Instant::now()),
+            );
             // A signal ends the wait early.
             if ready.is_ok_and(|ready| !ready[0]) {
                 if Instant::now() >= at {
@@ -144,7 +169,9 @@ fn maker_was_killed(late: &mut dyn FnMut()) -> bool {
                         return true;
                     }
                 }
-                due = Some(Instant::now() + Duration::from_millis(u64::from(u16::from_le_bytes(limit))));
+                due = Some(
+                    Instant::now() + Duration::from_millis(u64::from(u16::from_le_bytes(limit))),
+                );
             }
             Ok(_) if byte[0] == UNDONE => due = None,
             Ok(_) => return false,
@@ -157,8 +184,12 @@ fn maker_was_killed(late: &mut dyn FnMut()) -> bool {
 /// Undoes what is brief, without the lock, which the run holds, and leaves its entries: the run undoes them again when
 /// it goes on.
 fn undo_brief(control: &Path, run: &OsString) {
-    let dir = Dir::open(control, Trust::Strict).and_then(|dir| private(&dir)).and_then(|control| control.private(run));
-    let Ok(Ok(log)) = dir.and_then(|dir| Log::open(&dir)) else { return };
+    let dir = Dir::open(control, Trust::Strict)
+        .and_then(|dir| private(&dir))
+        .and_then(|control| control.private(run));
+    let Ok(Ok(log)) = dir.and_then(|dir| Log::open(&dir)) else {
+        return;
+    };
     for n in order(&log.entries) {
         if let Some(entry) = log.entries.get(&n).filter(|entry| entry.undo.is_brief()) {
             // What cannot be undone now is left to the run, or to us when it has gone.
@@ -168,7 +199,9 @@ fn undo_brief(control: &Path, run: &OsString) {
 }
 
 fn undo(control: &Path, run: &OsString) -> ExitCode {
-    let Ok(control) = Dir::open(control, Trust::Strict).and_then(|dir| private(&dir)) else { return ExitCode::FAILURE };
+    let Ok(control) = Dir::open(control, Trust::Strict).and_then(|dir| private(&dir)) else {
+        return ExitCode::FAILURE;
+    };
     let undone = || Ok(matches!(reclaim(&control, run, AT_WORK)?, Found::Left(_)).then_some(()));
     match child::look_until(Instant::now() + LOCK_PATIENCE, undone) {
         Ok(Some(())) => ExitCode::SUCCESS,

@@ -59,13 +59,21 @@ pub enum Undo {
     /// the kernel's choice.
     SwapOn { path: PathBuf, priority: i32 },
     /// Take a file of ours away from a loop device (`/dev/loopN`), and remove the device where it was made for us.
-    LoopDetach { device: PathBuf, backing: PathBuf, remove: bool },
+    LoopDetach {
+        device: PathBuf,
+        backing: PathBuf,
+        remove: bool,
+    },
     /// Take the limits on a device of ours away again, by its major and minor number, such as `7:0`, in a control file.
     /// (Where the device has gone, so have its limits.)
     Unthrottle { file: PathBuf, device: String },
     /// Empty a zram device of ours by its N of `/dev/zramN`, and remove it where it was made for us. A device of
     /// another size than we gave it is somebody else's.
-    ZramReset { number: u32, bytes: u64, remove: bool },
+    ZramReset {
+        number: u32,
+        bytes: u64,
+        remove: bool,
+    },
     /// Unmount a file system that we mounted on a directory of ours.
     Unmount { path: PathBuf },
     /// Write back what a control file of a group held, for the time of an experiment.
@@ -76,31 +84,62 @@ pub enum Undo {
     Autogroup { before: Autogroup },
     /// Let processes of ours go on that were stopped for the time of an experiment, each with the time when it started,
     /// in clock ticks after this boot began.
-    Continue { processes: Vec<(i32, u64)>, boot: String },
+    Continue {
+        processes: Vec<(i32, u64)>,
+        boot: String,
+    },
 }
 
 impl fmt::Display for Undo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Undo::KillGroup { pgid, .. } => write!(f, "killed process group {pgid}"),
-            Undo::RemoveDirectory { path } | Undo::RemovePath { path } => write!(f, "removed {}", path.display()),
-            Undo::WriteFile { path, content } => write!(f, "wrote “{}” back to {}", content.trim(), path.display()),
-            Undo::RemoveGroup { place } => write!(f, "removed the control group {}", place.directory.display()),
-            Undo::RemoveSegment { note } => write!(f, "removed the shared memory named in {}", note.display()),
-            Undo::KillMembers { directory } => {
-                write!(f, "killed what ran in the control group {}", directory.display())
+            Undo::RemoveDirectory { path } | Undo::RemovePath { path } => {
+                write!(f, "removed {}", path.display())
             }
-            Undo::KillMarked { scratch } => write!(f, "killed what was started for {}", scratch.display()),
-            Undo::SwapOff { path, .. } => write!(f, "switched off the swap area {}", path.display()),
-            Undo::SwapOn { path, .. } => write!(f, "switched the swap area {} on again", path.display()),
+            Undo::WriteFile { path, content } => {
+                write!(f, "wrote “{}” back to {}", content.trim(), path.display())
+            }
+            Undo::RemoveGroup { place } => {
+                write!(f, "removed the control group {}", place.directory.display())
+            }
+            Undo::RemoveSegment { note } => {
+                write!(f, "removed the shared memory named in {}", note.display())
+            }
+            Undo::KillMembers { directory } => {
+                write!(
+                    f,
+                    "killed what ran in the control group {}",
+                    directory.display()
+                )
+            }
+            Undo::KillMarked { scratch } => {
+                write!(f, "killed what was started for {}", scratch.display())
+            }
+            Undo::SwapOff { path, .. } => {
+                write!(f, "switched off the swap area {}", path.display())
+            }
+            Undo::SwapOn { path, .. } => {
+                write!(f, "switched the swap area {} on again", path.display())
+            }
             Undo::LoopDetach { device, .. } => write!(f, "freed {}", device.display()),
-            Undo::Unthrottle { device, .. } => write!(f, "took the limits on the block device {device} away"),
+            Undo::Unthrottle { device, .. } => {
+                write!(f, "took the limits on the block device {device} away")
+            }
             Undo::ZramReset { number, .. } => write!(f, "emptied /dev/zram{number}"),
             Undo::Unmount { path } => write!(f, "unmounted {}", path.display()),
-            Undo::GroupSetting { file, content } => write!(f, "wrote “{content}” back to {}", file.display()),
-            Undo::Threads { before } => write!(f, "gave {} threads back what they had", before.was.len()),
-            Undo::Autogroup { .. } => f.write_str("gave a session's scheduling group back its nice value"),
-            Undo::Continue { processes, .. } => write!(f, "let {} processes go on", processes.len()),
+            Undo::GroupSetting { file, content } => {
+                write!(f, "wrote “{content}” back to {}", file.display())
+            }
+            Undo::Threads { before } => {
+                write!(f, "gave {} threads back what they had", before.was.len())
+            }
+            Undo::Autogroup { .. } => {
+                f.write_str("gave a session's scheduling group back its nice value")
+            }
+            Undo::Continue { processes, .. } => {
+                write!(f, "let {} processes go on", processes.len())
+            }
         }
     }
 }
@@ -121,15 +160,25 @@ pub struct Areas(pub Vec<Area>);
 impl Areas {
     /// The innermost directory of ours in which a path lies, and the rest of the path.
     fn find<'a>(&self, path: &'a Path) -> Option<(&Area, &'a Path)> {
-        let all = self.0.iter().filter_map(|area| Some((area, path.strip_prefix(&area.path).ok()?)));
+        let all = self
+            .0
+            .iter()
+            .filter_map(|area| Some((area, path.strip_prefix(&area.path).ok()?)));
         all.min_by_key(|(_, rest)| rest.as_os_str().len())
     }
 
     /// Opens the directory in which a path lies. `None` when it has gone, or something else has its name.
     fn open(&self, path: &Path) -> io::Result<Option<Dir>> {
-        let outside = || io::Error::new(io::ErrorKind::PermissionDenied, "it is in no directory of ours");
+        let outside = || {
+            io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "it is in no directory of ours",
+            )
+        };
         let (area, _) = self.find(path).ok_or_else(outside)?;
-        let (Some(parent), Some(name)) = (area.path.parent(), area.path.file_name()) else { return Err(outside()) };
+        let (Some(parent), Some(name)) = (area.path.parent(), area.path.file_name()) else {
+            return Err(outside());
+        };
         let opened = there(Dir::open(parent, Trust::Caller).and_then(|parent| parent.own(name)))?;
         let Some(dir) = opened else { return Ok(None) };
         Ok((Some(dir.identity()?) == area.made).then_some(dir))
@@ -140,55 +189,112 @@ impl Undo {
     /// Undoes the change, or says in a sentence why it could not be undone. `areas` are the directories of the same
     /// journal.
     pub fn apply(&self, areas: &Areas) -> Result<(), String> {
-        let cannot = |what: fmt::Arguments, result: io::Result<()>| result.map_err(|e| format!("cannot {what}: {e}"));
+        let cannot = |what: fmt::Arguments, result: io::Result<()>| {
+            result.map_err(|e| format!("cannot {what}: {e}"))
+        };
         match self {
             Undo::KillGroup { pgid, start, boot } => kill_group(*pgid, *start, boot),
             Undo::RemoveDirectory { path } => remove_area(areas, path),
-            Undo::RemovePath { path } => cannot(format_args!("remove {}", path.display()), remove_within(areas, path)),
+            Undo::RemovePath { path } => cannot(
+                format_args!("remove {}", path.display()),
+                remove_within(areas, path),
+            ),
             Undo::RemoveSegment { note } => remove_segment(areas, note),
-            Undo::WriteFile { path, content } => {
-                cannot(format_args!("restore {}", path.display()), fs::write(path, content))
+            Undo::WriteFile { path, content } => cannot(
+                format_args!("restore {}", path.display()),
+                fs::write(path, content),
+            ),
+            Undo::RemoveGroup { place } => {
+                crate::cgroup::remove_directory(place).map_err(|e| e.to_string())
             }
-            Undo::RemoveGroup { place } => crate::cgroup::remove_directory(place).map_err(|e| e.to_string()),
             Undo::KillMembers { directory } => child::kill_all(|| child::members(directory))
-                .map_err(|e| format!("cannot end what runs in the control group {}: {e}", directory.display())),
+                .map_err(|e| {
+                    format!(
+                        "cannot end what runs in the control group {}: {e}",
+                        directory.display()
+                    )
+                }),
             Undo::KillMarked { scratch } => child::kill_all(|| child::marked(scratch))
                 .map_err(|e| format!("cannot end what was started for {}: {e}", scratch.display())),
             Undo::SwapOff { path, uuid } => swap::off_if_ours(path, *uuid)
                 .map_err(|e| format!("cannot switch off the swap area {}: {e}", path.display())),
             Undo::SwapOn { path, .. } if swap::is_on(path) || !path.exists() => Ok(()),
-            Undo::SwapOn { path, priority } => swap::on(path, *priority)
-                .map_err(|e| format!("cannot switch the swap area {} on again: {e}", path.display())),
-            Undo::LoopDetach { device, backing, remove } => {
-                cannot(format_args!("free {}", device.display()), loopdev::detach(device, backing, *remove))
+            Undo::SwapOn { path, priority } => swap::on(path, *priority).map_err(|e| {
+                format!(
+                    "cannot switch the swap area {} on again: {e}",
+                    path.display()
+                )
+            }),
+            Undo::LoopDetach {
+                device,
+                backing,
+                remove,
+            } => cannot(
+                format_args!("free {}", device.display()),
+                loopdev::detach(device, backing, *remove),
+            ),
+            Undo::Unthrottle { file, device } => unless(
+                fs::write(file, format!("{device} 0")),
+                &[libc::ENODEV, libc::ENOENT],
+            )
+            .map_err(|e| {
+                format!(
+                    "cannot take the limit on {device} away in {}: {e}",
+                    file.display()
+                )
+            }),
+            Undo::ZramReset {
+                number,
+                bytes,
+                remove,
+            } => zram::tear_down(
+                zram::Choice {
+                    number: *number,
+                    make: *remove,
+                },
+                *bytes,
+            )
+            .map_err(|e| format!("cannot empty /dev/zram{number}: {e}")),
+            Undo::Unmount { path } => cannot(
+                format_args!("unmount {}", path.display()),
+                unmount(areas, path),
+            ),
+            Undo::GroupSetting { file, content } => {
+                unless(write_setting(file, content), &[libc::ENOENT])
+                    .map_err(|e| format!("cannot restore {}: {e}", file.display()))
             }
-            Undo::Unthrottle { file, device } => {
-                unless(fs::write(file, format!("{device} 0")), &[libc::ENODEV, libc::ENOENT])
-                    .map_err(|e| format!("cannot take the limit on {device} away in {}: {e}", file.display()))
-            }
-            Undo::ZramReset { number, bytes, remove } => {
-                zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
-                    .map_err(|e| format!("cannot empty /dev/zram{number}: {e}"))
-            }
-            Undo::Unmount { path } => cannot(format_args!("unmount {}", path.display()), unmount(areas, path)),
-            Undo::GroupSetting { file, content } => unless(write_setting(file, content), &[libc::ENOENT])
-                .map_err(|e| format!("cannot restore {}: {e}", file.display())),
-            Undo::Threads { before } => cannot(format_args!("give threads back what they had"), before.restore()),
-            Undo::Autogroup { before } => cannot(format_args!("give a session back its nice value"), before.restore()),
+            Undo::Threads { before } => cannot(
+                format_args!("give threads back what they had"),
+                before.restore(),
+            ),
+            Undo::Autogroup { before } => cannot(
+                format_args!("give a session back its nice value"),
+                before.restore(),
+            ),
             Undo::Continue { processes, boot } => go_on(processes, boot),
         }
     }
 
     /// Whether it ends processes: that comes before everything else, because what runs holds files, mounts and devices.
     pub fn kills(&self) -> bool {
-        matches!(self, Undo::KillGroup { .. } | Undo::KillMembers { .. } | Undo::KillMarked { .. })
+        matches!(
+            self,
+            Undo::KillGroup { .. } | Undo::KillMembers { .. } | Undo::KillMarked { .. }
+        )
     }
 
     /// Whether it is a change for the short time of an experiment, which the guardian undoes when that is over, though
     /// the run lives.
     pub fn is_brief(&self) -> bool {
         use Undo::{Autogroup, Continue, GroupSetting, Threads, WriteFile};
-        matches!(self, GroupSetting { .. } | Threads { .. } | Autogroup { .. } | Continue { .. } | WriteFile { .. })
+        matches!(
+            self,
+            GroupSetting { .. }
+                | Threads { .. }
+                | Autogroup { .. }
+                | Continue { .. }
+                | WriteFile { .. }
+        )
     }
 
     /// Whether nothing but a file or directory of ours is changed.
@@ -201,8 +307,13 @@ fn go_on(processes: &[(i32, u64)], boot: &str) -> Result<(), String> {
     if boot != boot_id() {
         return Ok(());
     }
-    let same = processes.iter().filter(|(pid, start)| child::start_time(*pid) == Some(*start));
-    let go_on = |pid| child::signal(pid, libc::SIGCONT).map_err(|e| format!("cannot let process {pid} go on: {e}"));
+    let same = processes
+        .iter()
+        .filter(|(pid, start)| child::start_time(*pid) == Some(*start));
+    let go_on = |pid| {
+        child::signal(pid, libc::SIGCONT)
+            .map_err(|e| format!("cannot let process {pid} go on: {e}"))
+    };
     same.map(|(pid, _)| go_on(*pid)).fold(Ok(()), Result::and)
 }
 
@@ -212,12 +323,15 @@ fn kill_group(pgid: i32, start: u64, boot: &str) -> Result<(), String> {
     if boot != boot_id() || child::start_time(pgid) != Some(start) {
         return Ok(());
     }
-    child::signal_group(pgid, libc::SIGKILL).map_err(|e| format!("cannot kill process group {pgid}: {e}"))
+    child::signal_group(pgid, libc::SIGKILL)
+        .map_err(|e| format!("cannot kill process group {pgid}: {e}"))
 }
 
 fn remove_area(areas: &Areas, path: &Path) -> Result<(), String> {
     let trouble = |e: io::Error| format!("cannot remove {}: {e}", path.display());
-    let (Some((area, _)), Some(parent), Some(name)) = (areas.find(path), path.parent(), path.file_name()) else {
+    let (Some((area, _)), Some(parent), Some(name)) =
+        (areas.find(path), path.parent(), path.file_name())
+    else {
         return Err(format!("{} is no directory of ours", path.display()));
     };
     let parent = there(Dir::open(parent, Trust::Caller)).map_err(trouble)?;
@@ -229,15 +343,21 @@ fn remove_area(areas: &Areas, path: &Path) -> Result<(), String> {
             Removal::Gone => Ok(()),
             Removal::Replaced => {
                 let path = path.display();
-                Err(format!("{path} has become another directory than the one that we made, and is left alone"))
+                Err(format!(
+                    "{path} has become another directory than the one that we made, and is left alone"
+                ))
             }
         },
     }
 }
 
 fn remove_within(areas: &Areas, path: &Path) -> io::Result<()> {
-    let Some(area) = areas.open(path)? else { return Ok(()) };
-    let (Some((_, rest)), Some(name)) = (areas.find(path), path.file_name()) else { return Ok(()) };
+    let Some(area) = areas.open(path)? else {
+        return Ok(());
+    };
+    let (Some((_, rest)), Some(name)) = (areas.find(path), path.file_name()) else {
+        return Ok(());
+    };
     let removed = match rest.parent() {
         Some(parent) if parent != Path::new("") => {
             let parent = area.below(parent, OFlags::PATH | OFlags::DIRECTORY);
@@ -249,8 +369,12 @@ fn remove_within(areas: &Areas, path: &Path) -> io::Result<()> {
 }
 
 fn unmount(areas: &Areas, path: &Path) -> io::Result<()> {
-    let (Some(area), Some(name)) = (areas.open(path)?, path.file_name()) else { return Ok(()) };
-    crate::mount::unmount(&PathBuf::from(format!("/proc/self/fd/{}", area.as_fd().as_raw_fd())).join(name))
+    let (Some(area), Some(name)) = (areas.open(path)?, path.file_name()) else {
+        return Ok(());
+    };
+    crate::mount::unmount(
+        &PathBuf::from(format!("/proc/self/fd/{}", area.as_fd().as_raw_fd())).join(name),
+    )
 }
 
 fn remove_segment(areas: &Areas, note: &Path) -> Result<(), String> {
@@ -268,11 +392,14 @@ fn remove_segment(areas: &Areas, note: &Path) -> Result<(), String> {
         }
         Ok((meta.uid(), owned::read_bounded(file, LONGEST_NOTE)?))
     };
-    let Some((owner, (key, id))) = read().ok().and_then(|(owner, text)| Some((owner, parse_postmaster_note(&text)?)))
+    let Some((owner, (key, id))) = read()
+        .ok()
+        .and_then(|(owner, text)| Some((owner, parse_postmaster_note(&text)?)))
     else {
         return Ok(());
     };
-    crate::shm::remove_segment(key, id, owner).map_err(|e| format!("cannot remove segment {id} of shared memory: {e}"))
+    crate::shm::remove_segment(key, id, owner)
+        .map_err(|e| format!("cannot remove segment {id} of shared memory: {e}"))
 }
 
 /// Key and number of the segment in a `postmaster.pid`. The key is written unsigned.

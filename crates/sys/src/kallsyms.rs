@@ -27,8 +27,15 @@ impl Symbols {
         let function = |line: &str| {
             let mut words = line.split_ascii_whitespace();
             let address = u64::from_str_radix(words.next()?, 16).ok()?;
-            let name = words.next().filter(|kind| matches!(*kind, "t" | "T" | "w" | "W")).and(words.next())?;
-            Some((address, (name.as_ptr() as usize - text.as_ptr() as usize) as u32, name.len() as u32))
+            let name = words
+                .next()
+                .filter(|kind| matches!(*kind, "t" | "T" | "w" | "W"))
+                .and(words.next())?;
+            Some((
+                address,
+                (name.as_ptr() as usize - text.as_ptr() as usize) as u32,
+                name.len() as u32,
+            ))
         };
         let mut functions: Vec<_> = text.lines().filter_map(function).collect();
         functions.sort_by_key(|f| f.0);
@@ -53,16 +60,25 @@ pub fn names(addresses: impl IntoIterator<Item = u64>) -> HashMap<u64, String> {
     let addresses: Vec<u64> = addresses.into_iter().collect();
     bpf::names::of(&addresses).unwrap_or_else(|_| {
         let symbols = Symbols::read().unwrap_or_default();
-        addresses.iter().filter_map(|&a| Some((a, symbols.name(a)?.to_owned()))).collect()
+        addresses
+            .iter()
+            .filter_map(|&a| Some((a, symbols.name(a)?.to_owned())))
+            .collect()
     })
 }
 
 /// Whether the kernel shows no addresses to this process, or no symbols at all.
 pub fn hidden() -> bool {
-    let Ok(file) = File::open(PATH) else { return true };
+    let Ok(file) = File::open(PATH) else {
+        return true;
+    };
     // A few symbols may truly lie at zero (per-CPU data on older kernels), so more than the first line is looked at.
     let shown = |line: io::Result<String>| {
-        line.is_ok_and(|l| l.split_ascii_whitespace().next().is_some_and(|a| a.bytes().any(|b| b != b'0')))
+        line.is_ok_and(|l| {
+            l.split_ascii_whitespace()
+                .next()
+                .is_some_and(|a| a.bytes().any(|b| b != b'0'))
+        })
     };
     !BufReader::new(file).lines().take(2000).any(shown)
 }
@@ -88,15 +104,27 @@ mod tests {
     fn addresses_of_the_running_kernel_are_named_as_its_list_names_them() {
         assert!(names([]).is_empty());
         let symbols = Symbols::read().unwrap_or_default();
-        let Some(inside) =
-            symbols.functions.iter().map(|f| f.0).filter(|a| *a > 0).nth(100).map(|a| a + 1).filter(|_| !hidden())
+        let Some(inside) = symbols
+            .functions
+            .iter()
+            .map(|f| f.0)
+            .filter(|a| *a > 0)
+            .nth(100)
+            .map(|a| a + 1)
+            .filter(|_| !hidden())
         else {
             return;
         };
         let named = names([inside, 8]);
         let here = symbols.functions.iter().filter(|f| f.0 == inside - 1);
-        let known: Vec<&str> =
-            here.map(|&(_, start, length)| &symbols.text[start as usize..(start + length) as usize]).collect();
-        assert!(named.get(&inside).is_some_and(|n| known.contains(&n.as_str())), "{named:?} {known:?}");
+        let known: Vec<&str> = here
+            .map(|&(_, start, length)| &symbols.text[start as usize..(start + length) as usize])
+            .collect();
+        assert!(
+            named
+                .get(&inside)
+                .is_some_and(|n| known.contains(&n.as_str())),
+            "{named:?} {known:?}"
+        );
     }
 }

@@ -35,35 +35,63 @@ pub fn all() -> io::Result<Vec<Listener>> {
     SockDiag::open()?.listening(|s| {
         ports.insert(s.inode, s.port);
     })?;
-    let mut holders: BTreeMap<u16, Vec<i32>> = ports.values().map(|port| (*port, Vec::new())).collect();
-    for pid in sample::numbers(Path::new("/proc")).into_iter().take(MOST_PROCESSES) {
+    let mut holders: BTreeMap<u16, Vec<i32>> =
+        ports.values().map(|port| (*port, Vec::new())).collect();
+    for pid in sample::numbers(Path::new("/proc"))
+        .into_iter()
+        .take(MOST_PROCESSES)
+    {
         for inode in sockets_of(pid) {
             if let Some(pids) = ports.get(&inode).and_then(|port| holders.get_mut(port)) {
                 pids.push(pid);
             }
         }
     }
-    Ok(holders.into_iter().map(|(port, pids)| listener(port, &pids)).collect())
+    Ok(holders
+        .into_iter()
+        .map(|(port, pids)| listener(port, &pids))
+        .collect())
 }
 
 /// Inodes of the sockets that a process holds.
 pub fn sockets_of(pid: i32) -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
     entries.filter_map(|entry| socket_at(&entry.path()))
 }
 
 /// The inode of the socket that a link in `/proc/PID/fd` leads to.
 pub fn socket_at(link: &Path) -> Option<u32> {
-    fs::read_link(link).ok()?.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    fs::read_link(link)
+        .ok()?
+        .to_str()?
+        .strip_prefix("socket:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
 }
 
 fn listener(port: u16, pids: &[i32]) -> Listener {
     // What systemd listens for it gives to the service, and keeps too.
-    let held: Vec<i32> = pids.iter().copied().filter(|pid| pids.len() == 1 || *pid != 1).collect();
-    let first = held.iter().copied().find(|pid| sample::process(*pid).is_some_and(|s| !held.contains(&s.parent)));
+    let held: Vec<i32> = pids
+        .iter()
+        .copied()
+        .filter(|pid| pids.len() == 1 || *pid != 1)
+        .collect();
+    let first = held
+        .iter()
+        .copied()
+        .find(|pid| sample::process(*pid).is_some_and(|s| !held.contains(&s.parent)));
     let pid = first.or(held.first().copied()).unwrap_or(0);
     let name = sample::process(pid).map_or_else(String::new, |s| s.name);
-    Listener { port, pid, name, group: members::group_of(pid).map(|path| members::short(&path)) }
+    Listener {
+        port,
+        pid,
+        name,
+        group: members::group_of(pid).map(|path| members::short(&path)),
+    }
 }
 
 #[cfg(test)]

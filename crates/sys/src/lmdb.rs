@@ -58,7 +58,10 @@ fn check(code: i32) -> io::Result<()> {
 }
 
 fn value(bytes: &[u8]) -> ffi::MDB_val {
-    ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
+    ffi::MDB_val {
+        mv_size: bytes.len(),
+        mv_data: bytes.as_ptr().cast_mut().cast(),
+    }
 }
 
 impl Env {
@@ -94,7 +97,12 @@ impl Env {
         // SAFETY: the environment is open; the transaction ends here, with the handle of the unnamed database kept by
         // the environment.
         unsafe {
-            check(ffi::mdb_txn_begin(this.env, ptr::null_mut(), ffi::MDB_RDONLY, &mut txn))?;
+            check(ffi::mdb_txn_begin(
+                this.env,
+                ptr::null_mut(),
+                ffi::MDB_RDONLY,
+                &mut txn,
+            ))?;
             let opened = check(ffi::mdb_dbi_open(txn, ptr::null(), 0, &mut this.dbi));
             if let Err(e) = opened {
                 ffi::mdb_txn_abort(txn);
@@ -132,7 +140,11 @@ impl Env {
         let mut txn = ptr::null_mut();
         // SAFETY: the environment is open.
         check(unsafe { ffi::mdb_txn_begin(self.env, ptr::null_mut(), 0, &mut txn) })?;
-        Ok(Write { env: self, txn, _thread: PhantomData })
+        Ok(Write {
+            env: self,
+            txn,
+            _thread: PhantomData,
+        })
     }
 }
 
@@ -209,7 +221,8 @@ impl Snapshot {
     }
 
     fn active(&self) -> io::Result<usize> {
-        self.seen.ok_or_else(|| io::Error::other("the snapshot is not begun"))
+        self.seen
+            .ok_or_else(|| io::Error::other("the snapshot is not begun"))
     }
 
     /// The value of a key, in the map itself.
@@ -235,8 +248,15 @@ impl Snapshot {
     pub fn locate(&self, key: &[u8], skip: usize) -> io::Result<Option<Place>> {
         let seen = self.active()?;
         // Only slices of the map become places, which is what makes `at` sound.
-        let part = self.get(key)?.map(|value| value.get(skip..).unwrap_or_default());
-        Ok(part.map(|part| Place { start: part.as_ptr(), len: part.len(), txn: self.txn, seen }))
+        let part = self
+            .get(key)?
+            .map(|value| value.get(skip..).unwrap_or_default());
+        Ok(part.map(|part| Place {
+            start: part.as_ptr(),
+            len: part.len(),
+            txn: self.txn,
+            seen,
+        }))
     }
 
     /// What lies at a place; `None` once the snapshot has moved on.
@@ -280,7 +300,11 @@ unsafe fn lower_bound<'a>(
 ) -> io::Result<Option<(&'a [u8], &'a [u8])>> {
     let mut cursor = ptr::null_mut();
     // LMDB knows no empty key.
-    let from = if key.is_empty() { ffi::MDB_FIRST } else { ffi::MDB_SET_RANGE };
+    let from = if key.is_empty() {
+        ffi::MDB_FIRST
+    } else {
+        ffi::MDB_SET_RANGE
+    };
     let (mut key, mut data) = (value(key), value(&[]));
     // SAFETY: the transaction is active, as the caller promises; the cursor is closed here, and what it gave outlives
     // it.
@@ -312,7 +336,9 @@ impl Write<'_> {
         unsafe {
             match ffi::mdb_get(self.txn, self.env.dbi, &mut key, &mut data) {
                 ffi::MDB_NOTFOUND | ffi::MDB_BAD_VALSIZE => Ok(None),
-                code => check(code).map(|()| Some(bytes(&data)[..at_most.min(data.mv_size)].to_vec())),
+                code => {
+                    check(code).map(|()| Some(bytes(&data)[..at_most.min(data.mv_size)].to_vec()))
+                }
             }
         }
     }
@@ -328,12 +354,21 @@ impl Write<'_> {
     /// pages full.
     pub fn put(&mut self, key: &[u8], head: &[u8], body: &[u8], append: bool) -> io::Result<()> {
         let mut key = value(key);
-        let mut data = ffi::MDB_val { mv_size: head.len() + body.len(), mv_data: ptr::null_mut() };
+        let mut data = ffi::MDB_val {
+            mv_size: head.len() + body.len(),
+            mv_data: ptr::null_mut(),
+        };
         let flags = ffi::MDB_RESERVE | if append { ffi::MDB_APPEND } else { 0 };
         // SAFETY: the transaction is active; with MDB_RESERVE LMDB gives room for exactly `mv_size` bytes, which is
         // filled at once.
         unsafe {
-            check(ffi::mdb_put(self.txn, self.env.dbi, &mut key, &mut data, flags))?;
+            check(ffi::mdb_put(
+                self.txn,
+                self.env.dbi,
+                &mut key,
+                &mut data,
+                flags,
+            ))?;
             let room: *mut u8 = data.mv_data.cast();
             ptr::copy_nonoverlapping(head.as_ptr(), room, head.len());
             ptr::copy_nonoverlapping(body.as_ptr(), room.add(head.len()), body.len());
@@ -379,7 +414,11 @@ mod tests {
         let mut snapshot = Snapshot::new(env.clone()).unwrap();
         let place = snapshot.locate(b"a", 0).unwrap().unwrap();
         put(&env, "a", "two");
-        assert_eq!(snapshot.at(place), Some(&b"one"[..]), "a reader sees its own commit");
+        assert_eq!(
+            snapshot.at(place),
+            Some(&b"one"[..]),
+            "a reader sees its own commit"
+        );
         assert!(snapshot.refresh().unwrap());
         assert_eq!(snapshot.at(place), None);
         assert_eq!(snapshot.get(b"a").unwrap(), Some(&b"two"[..]));
@@ -401,7 +440,11 @@ mod tests {
         let snapshot = Snapshot::new(env).unwrap();
         assert_eq!(snapshot.get(b"k").unwrap(), None);
         assert_eq!(snapshot.lower_bound(b"").unwrap(), None);
-        assert_eq!(snapshot.get(&[b'x'; 4000]).unwrap(), None, "a key that is too long is not there");
+        assert_eq!(
+            snapshot.get(&[b'x'; 4000]).unwrap(),
+            None,
+            "a key that is too long is not there"
+        );
     }
 
     #[test]

@@ -25,7 +25,10 @@ const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 fn find_free() -> io::Result<(PathBuf, bool)> {
     let before = numbers();
     let number = control(LOOP_CTL_GET_FREE, 0)?;
-    Ok((PathBuf::from(format!("/dev/loop{number}")), !before.contains(&number)))
+    Ok((
+        PathBuf::from(format!("/dev/loop{number}")),
+        !before.contains(&number),
+    ))
 }
 
 /// Fails with `EBUSY` when somebody else took the device meanwhile.
@@ -43,15 +46,23 @@ fn put_behind(device: &Path, backing: &Path) -> io::Result<()> {
 /// Takes the file away from a device, if it is this file. A device that is free, gone or somebody else's is no error.
 /// `remove` also removes the device itself, as is right when asking for it made it.
 pub fn detach(device: &Path, backing: &Path, remove: bool) -> io::Result<()> {
-    let Some(number) = number_of(device) else { return Ok(()) };
+    let Some(number) = number_of(device) else {
+        return Ok(());
+    };
     if backing_of(number).is_some_and(|held| held == backing) {
         let file = File::open(device)?;
         // SAFETY: the descriptor is open.
-        unless(done(unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CLR_FD, 0) }), &[libc::ENXIO])?;
+        unless(
+            done(unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CLR_FD, 0) }),
+            &[libc::ENXIO],
+        )?;
     }
     if remove && numbers().contains(&number) && backing_of(number).is_none() {
         // Somebody may just have opened it, and then it is theirs.
-        unless(control(LOOP_CTL_REMOVE, number), &[libc::EBUSY, libc::ENODEV])?;
+        unless(
+            control(LOOP_CTL_REMOVE, number),
+            &[libc::EBUSY, libc::ENODEV],
+        )?;
     }
     Ok(())
 }
@@ -66,7 +77,9 @@ pub fn device_number(device: &Path) -> io::Result<(u32, u32)> {
 fn backing_of(number: i32) -> Option<PathBuf> {
     let text = fs::read_to_string(format!("/sys/block/loop{number}/loop/backing_file")).ok()?;
     let text = text.trim_end_matches('\n');
-    Some(PathBuf::from(text.strip_suffix(" (deleted)").unwrap_or(text)))
+    Some(PathBuf::from(
+        text.strip_suffix(" (deleted)").unwrap_or(text),
+    ))
 }
 
 fn number_of(device: &Path) -> Option<i32> {
@@ -75,11 +88,17 @@ fn number_of(device: &Path) -> Option<i32> {
 
 fn numbers() -> Vec<i32> {
     let names = Paths::system().names("sys/block");
-    names.iter().filter_map(|name| name.strip_prefix("loop")?.parse().ok()).collect()
+    names
+        .iter()
+        .filter_map(|name| name.strip_prefix("loop")?.parse().ok())
+        .collect()
 }
 
 fn control(request: libc::Ioctl, argument: i32) -> io::Result<i32> {
-    let file = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/loop-control")?;
     // SAFETY: the descriptor is open and the argument a plain number.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), request, libc::c_long::from(argument)) };
     done(answer)

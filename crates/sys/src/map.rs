@@ -16,9 +16,17 @@ pub fn with_mapped<R>(file: &File, length: usize, job: impl FnOnce(&[u8]) -> R) 
     if length == 0 {
         return Ok(job(&[]));
     }
-    let mapping = Mapping::new(Some(file.as_fd()), length, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_POPULATE, 0)?;
+    let mapping = Mapping::new(
+        Some(file.as_fd()),
+        length,
+        libc::PROT_READ,
+        libc::MAP_PRIVATE | libc::MAP_POPULATE,
+        0,
+    )?;
     // SAFETY: the mapping is `length` bytes long, readable, and lives until the end of this function.
-    Ok(job(unsafe { std::slice::from_raw_parts(mapping.start, length) }))
+    Ok(job(unsafe {
+        std::slice::from_raw_parts(mapping.start, length)
+    }))
 }
 
 /// Gives the first bytes of a file their blocks on the disk. In a mapping of a file with a hole in it, the first touch
@@ -48,9 +56,18 @@ impl Cold {
     /// The file is shorter, or the kernel refuses.
     pub fn map(file: File, length: usize) -> io::Result<Cold> {
         if length == 0 || file.metadata()?.len() < length as u64 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is shorter than what is to be mapped"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the file is shorter than what is to be mapped",
+            ));
         }
-        let mapping = Mapping::new(Some(file.as_fd()), length, libc::PROT_READ, libc::MAP_SHARED, 0)?;
+        let mapping = Mapping::new(
+            Some(file.as_fd()),
+            length,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            0,
+        )?;
         // A page touched is a page read, and none beside it.
         // SAFETY: advice on the mapping just made changes nothing in it.
         unsafe { libc::madvise(mapping.start.cast(), length, libc::MADV_RANDOM) };
@@ -72,7 +89,12 @@ impl Cold {
         let Mapping { start, length } = self.mapping;
         // SAFETY: the range is our own mapping of a file; pages that are taken out of it are read again when touched.
         done(unsafe { libc::madvise(start.cast(), length, libc::MADV_DONTNEED) })?;
-        Ok(rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)?)
+        Ok(rustix::fs::fadvise(
+            &self.file,
+            0,
+            None,
+            rustix::fs::Advice::DontNeed,
+        )?)
     }
 }
 
@@ -92,21 +114,45 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps so many bytes of a file from a place on, or of no file.
-    pub(crate) fn new(file: Option<BorrowedFd>, length: usize, prot: i32, flags: i32, at: usize) -> io::Result<Self> {
+    pub(crate) fn new(
+        file: Option<BorrowedFd>,
+        length: usize,
+        prot: i32,
+        flags: i32,
+        at: usize,
+    ) -> io::Result<Self> {
         let file = file.map_or(-1, |file| file.as_raw_fd());
         // SAFETY: a new mapping, not at a fixed address, touches nothing that exists.
-        let start = unsafe { libc::mmap(ptr::null_mut(), length, prot, flags, file, at as libc::off_t) };
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                length,
+                prot,
+                flags,
+                file,
+                at as libc::off_t,
+            )
+        };
         if start == libc::MAP_FAILED {
             Err(io::Error::last_os_error())
         } else {
-            Ok(Mapping { start: start.cast(), length })
+            Ok(Mapping {
+                start: start.cast(),
+                length,
+            })
         }
     }
 
     /// Memory of this process alone that is zero until it is touched; on request in huge pages, where the kernel gives
     /// them to those that ask. One without them refuses the advice, and all stays as it was.
     pub(crate) fn nameless(length: usize, huge: bool) -> io::Result<Mapping> {
-        let mapping = Mapping::new(None, length, READ_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0)?;
+        let mapping = Mapping::new(
+            None,
+            length,
+            READ_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            0,
+        )?;
         if huge {
             // SAFETY: advice on the mapping just made changes nothing in it.
             unsafe { libc::madvise(mapping.start.cast(), length, libc::MADV_HUGEPAGE) };

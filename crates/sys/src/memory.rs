@@ -49,7 +49,11 @@ pub fn load_program() -> io::Result<()> {
 /// Start and length of each mapping of the program's file whose rights are among the wanted.
 fn program(wanted: impl Fn(&str) -> bool) -> io::Result<Vec<(usize, usize)>> {
     let program = fs::read_link("/proc/self/exe")?;
-    Ok(ranges(&fs::read_to_string("/proc/self/maps")?, &program.to_string_lossy(), wanted))
+    Ok(ranges(
+        &fs::read_to_string("/proc/self/maps")?,
+        &program.to_string_lossy(),
+        wanted,
+    ))
 }
 
 fn ranges(maps: &str, program: &str, wanted: impl Fn(&str) -> bool) -> Vec<(usize, usize)> {
@@ -61,7 +65,10 @@ fn ranges(maps: &str, program: &str, wanted: impl Fn(&str) -> bool) -> Vec<(usiz
             return None;
         }
         let (start, end) = range.split_once('-')?;
-        let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+        let (start, end) = (
+            usize::from_str_radix(start, 16).ok()?,
+            usize::from_str_radix(end, 16).ok()?,
+        );
         Some((start, end.checked_sub(start)?))
     };
     maps.lines().filter_map(parse).collect()
@@ -104,7 +111,11 @@ impl Fresh {
     /// # Panics
     /// When the byte lies outside.
     pub fn touch(&mut self, at: usize) {
-        assert!(at < self.bytes(), "byte {at} lies outside of {} bytes", self.bytes());
+        assert!(
+            at < self.bytes(),
+            "byte {at} lies outside of {} bytes",
+            self.bytes()
+        );
         // SAFETY: the byte lies within the mapping, which is ours alone and lives as long as we do.
         unsafe {
             let byte = self.0.start.add(at);
@@ -117,7 +128,11 @@ impl Fresh {
     /// # Panics
     /// When the byte lies outside.
     pub fn look(&self, at: usize) -> u8 {
-        assert!(at < self.bytes(), "byte {at} lies outside of {} bytes", self.bytes());
+        assert!(
+            at < self.bytes(),
+            "byte {at} lies outside of {} bytes",
+            self.bytes()
+        );
         // SAFETY: the byte lies within the mapping, which is ours alone and lives as long as we do.
         unsafe { self.0.start.add(at).read_volatile() }
     }
@@ -137,7 +152,12 @@ mod tests {
         // One page: the usual limit for users allows 64 KiB at least.
         let pinned = Pinned::take(4096).unwrap();
         let status = fs::read_to_string("/proc/self/status").unwrap();
-        let locked = status.lines().find_map(|l| l.strip_prefix("VmLck:")).unwrap().trim().to_owned();
+        let locked = status
+            .lines()
+            .find_map(|l| l.strip_prefix("VmLck:"))
+            .unwrap()
+            .trim()
+            .to_owned();
         assert_ne!(locked, "0 kB");
         drop(pinned);
         assert!(Pinned::take(usize::MAX / 2).is_err());
@@ -150,7 +170,10 @@ mod tests {
                     00700000-00710000 rw-p 00300000 fe:00 11 /usr/bin/x\n\
                     7f0000000000-7f0000001000 r-xp 00000000 fe:00 12 /usr/lib/y\n\
                     7ffc00000000-7ffc00001000 r-xp 00000000 00:00 0 [vdso]\nnonsense\n";
-        assert_eq!(ranges(maps, "/usr/bin/x", |rights| rights == "r-xp"), [(0x500000, 0x200000)]);
+        assert_eq!(
+            ranges(maps, "/usr/bin/x", |rights| rights == "r-xp"),
+            [(0x500000, 0x200000)]
+        );
     }
 
     #[test]
@@ -163,7 +186,10 @@ mod tests {
             let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
             let of = |start: &usize| {
                 let from = smaps.find(&format!("{start:08x}-")).unwrap();
-                let kb = smaps[from..].lines().find_map(|line| line.strip_prefix("Rss:")?.strip_suffix("kB")).unwrap();
+                let kb = smaps[from..]
+                    .lines()
+                    .find_map(|line| line.strip_prefix("Rss:")?.strip_suffix("kB"))
+                    .unwrap();
                 kb.trim().parse::<usize>().unwrap() << 10
             };
             code.iter().map(|(start, _)| of(start)).sum()

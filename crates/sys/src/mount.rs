@@ -10,7 +10,13 @@ use rustix::mount::{MountFlags, UnmountFlags};
 /// Mounts a file system, without devices and set-user-id programs.
 pub fn mount(source: &Path, on: &Path, kind: &str, options: &str) -> io::Result<()> {
     let options = CString::new(options)?;
-    Ok(rustix::mount::mount(source, on, kind, MountFlags::NODEV | MountFlags::NOSUID, options.as_c_str())?)
+    Ok(rustix::mount::mount(
+        source,
+        on,
+        kind,
+        MountFlags::NODEV | MountFlags::NOSUID,
+        options.as_c_str(),
+    )?)
 }
 
 /// Unmounts a directory. One that is not a mount point, or is gone, is no error.
@@ -36,7 +42,10 @@ mod tests {
         if crate::system::is_root() {
             assert!(unmount(dir.path()).is_ok());
         }
-        assert_eq!(unmount(&dir.path().join("none")).is_ok(), crate::system::is_root());
+        assert_eq!(
+            unmount(&dir.path().join("none")).is_ok(),
+            crate::system::is_root()
+        );
     }
 
     #[test]
@@ -47,7 +56,11 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         mount(Path::new("none"), dir.path(), "tmpfs", "size=1m").unwrap();
-        let mounted = || fs::read_to_string("/proc/self/mounts").unwrap().contains(dir.path().to_str().unwrap());
+        let mounted = || {
+            fs::read_to_string("/proc/self/mounts")
+                .unwrap()
+                .contains(dir.path().to_str().unwrap())
+        };
         assert!(mounted());
         unmount(dir.path()).unwrap();
         assert!(!mounted());

@@ -4,9 +4,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use netlink_packet_core::{DefaultNla, Emitable, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NetlinkHeader, NlasIterator};
+use netlink_packet_core::{
+    DefaultNla, Emitable, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NetlinkHeader, NlasIterator,
+};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 
 /// Asks for one answer.
 pub(crate) const REQUEST: u16 = 1;
@@ -23,20 +27,39 @@ impl Netlink {
     /// Opens a socket for one of the kernel's protocols (`None`: routing), which holds answers of up to `largest`
     /// bytes.
     pub fn open(protocol: Option<Protocol>, largest: usize) -> io::Result<Netlink> {
-        let fd = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)?;
-        Ok(Netlink { fd, buffer: vec![0; largest] })
+        let fd = socket_with(
+            AddressFamily::NETLINK,
+            SocketType::DGRAM,
+            SocketFlags::CLOEXEC,
+            protocol,
+        )?;
+        Ok(Netlink {
+            fd,
+            buffer: vec![0; largest],
+        })
     }
 
     /// Lets answers that do not come within so many seconds be an error.
     pub fn give_up_after(&self, seconds: u64) -> io::Result<()> {
-        Ok(set_socket_timeout(&self.fd, Timeout::Recv, Some(Duration::from_secs(seconds)))?)
+        Ok(set_socket_timeout(
+            &self.fd,
+            Timeout::Recv,
+            Some(Duration::from_secs(seconds)),
+        )?)
     }
 
     /// Sends a request and takes the bodies of its answers: one, or with [`REQUEST_DUMP`] all until the kernel says
     /// that it is done.
-    pub fn ask(&mut self, kind: u16, flags: u16, body: &[u8], take: &mut impl FnMut(&[u8])) -> io::Result<()> {
+    pub fn ask(
+        &mut self,
+        kind: u16,
+        flags: u16,
+        body: &[u8],
+        take: &mut impl FnMut(&[u8]),
+    ) -> io::Result<()> {
         let mut head = NetlinkHeader::default();
-        (head.message_type, head.flags, head.length) = (kind, flags, (head.buffer_len() + body.len()) as u32);
+        (head.message_type, head.flags, head.length) =
+            (kind, flags, (head.buffer_len() + body.len()) as u32);
         let mut message = vec![0; head.buffer_len()];
         head.emit(&mut message);
         message.extend(body);
@@ -57,11 +80,17 @@ fn each_message(mut bytes: &[u8], take: &mut impl FnMut(&[u8])) -> io::Result<bo
             NLMSG_DONE => return Ok(true),
             NLMSG_ERROR => {
                 let code = u32_at(message.payload(), 0).map_or(0, |c| (c as i32).wrapping_neg());
-                return if code == 0 { Ok(true) } else { Err(io::Error::from_raw_os_error(code)) };
+                return if code == 0 {
+                    Ok(true)
+                } else {
+                    Err(io::Error::from_raw_os_error(code))
+                };
             }
             _ => take(message.payload()),
         }
-        bytes = bytes.get((message.length() as usize).next_multiple_of(4)..).unwrap_or(&[]);
+        bytes = bytes
+            .get((message.length() as usize).next_multiple_of(4)..)
+            .unwrap_or(&[]);
     }
     Ok(false)
 }
@@ -76,7 +105,9 @@ pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 
 /// The attributes behind a message's head: kind and content of each.
 pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    NlasIterator::new(bytes).map_while(Result::ok).map(|a| (a.kind(), &a.into_inner()[4..usize::from(a.length())]))
+    NlasIterator::new(bytes)
+        .map_while(Result::ok)
+        .map(|a| (a.kind(), &a.into_inner()[4..usize::from(a.length())]))
 }
 
 /// A number of the machine's byte order at a place, where there is one.
@@ -86,12 +117,15 @@ pub(crate) fn u16_at(b: &[u8], at: usize) -> Option<u16> {
 
 /// A number of the machine's byte order at a place, where there is one.
 pub(crate) fn u32_at(b: &[u8], at: usize) -> Option<u32> {
-    b.get(at..at + 4).map(|x| u32::from_ne_bytes([x[0], x[1], x[2], x[3]]))
+    b.get(at..at + 4)
+        .map(|x| u32::from_ne_bytes([x[0], x[1], x[2], x[3]]))
 }
 
 /// A number of the machine's byte order at a place, where there is one.
 pub(crate) fn u64_at(b: &[u8], at: usize) -> Option<u64> {
-    b.get(at..at + 8).and_then(|x| x.try_into().ok()).map(u64::from_ne_bytes)
+    b.get(at..at + 8)
+        .and_then(|x| x.try_into().ok())
+        .map(u64::from_ne_bytes)
 }
 
 #[cfg(test)]
@@ -104,7 +138,11 @@ mod tests {
         assert!(!each_message(&[1, 2, 3], &mut |_| n += 1).unwrap());
         assert!(!each_message(&[200, 0, 0, 0, 20, 0, 0, 0], &mut |_| n += 1).unwrap());
         assert_eq!(n, 0);
-        assert_eq!(attributes(&[2, 0, 0, 0, 9]).next(), None, "an attribute shorter than its head");
+        assert_eq!(
+            attributes(&[2, 0, 0, 0, 9]).next(),
+            None,
+            "an attribute shorter than its head"
+        );
     }
 
     #[test]
@@ -113,9 +151,17 @@ mod tests {
         refusal.extend(NLMSG_ERROR.to_ne_bytes());
         refusal.extend([0; 10]);
         refusal.extend((-libc::EPERM).to_ne_bytes());
-        assert_eq!(each_message(&refusal, &mut |_| {}).unwrap_err().raw_os_error(), Some(libc::EPERM));
+        assert_eq!(
+            each_message(&refusal, &mut |_| {})
+                .unwrap_err()
+                .raw_os_error(),
+            Some(libc::EPERM)
+        );
         refusal[16..].fill(0);
-        assert!(each_message(&refusal, &mut |_| {}).unwrap(), "an error number of 0");
+        assert!(
+            each_message(&refusal, &mut |_| {}).unwrap(),
+            "an error number of 0"
+        );
     }
 
     #[test]
@@ -132,7 +178,12 @@ mod tests {
                     let mut taken = 0;
                     let _ = each_message(bytes, &mut |body| {
                         taken += body.len();
-                        assert!(attributes(body).map(|(_, data)| 4 + data.len()).sum::<usize>() <= body.len());
+                        assert!(
+                            attributes(body)
+                                .map(|(_, data)| 4 + data.len())
+                                .sum::<usize>()
+                                <= body.len()
+                        );
                     });
                     assert!(taken <= bytes.len());
                 }

@@ -33,14 +33,17 @@ pub fn shapers() -> io::Result<usize> {
     let mut netlink = Netlink::open(None, LARGEST)?;
     netlink.give_up_after(1)?;
     let mut count = 0;
-    netlink.ask(libc::RTM_GETQDISC, REQUEST_DUMP, &[0; TCMSG], &mut |body| count += usize::from(is_shaper(body)))?;
+    netlink.ask(libc::RTM_GETQDISC, REQUEST_DUMP, &[0; TCMSG], &mut |body| {
+        count += usize::from(is_shaper(body))
+    })?;
     Ok(count)
 }
 
 /// Whether a message about a queueing discipline is about one that limits a rate or delays packets.
 fn is_shaper(body: &[u8]) -> bool {
-    let shapes =
-        |(kind, name): (u16, &[u8])| kind == KIND && SHAPERS.contains(&name.strip_suffix(b"\0").unwrap_or(name));
+    let shapes = |(kind, name): (u16, &[u8])| {
+        kind == KIND && SHAPERS.contains(&name.strip_suffix(b"\0").unwrap_or(name))
+    };
     attributes(body.get(TCMSG..).unwrap_or(&[])).any(shapes)
 }
 
@@ -52,7 +55,13 @@ pub fn namespace() -> io::Result<u32> {
 /// Switches the loopback interface on.
 pub fn loopback_up() -> io::Result<()> {
     // SAFETY: socket takes plain numbers; the descriptor that it gives is ours alone.
-    let socket = unsafe { made(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0)) }?;
+    let socket = unsafe {
+        made(libc::socket(
+            libc::AF_INET,
+            libc::SOCK_DGRAM | libc::SOCK_CLOEXEC,
+            0,
+        ))
+    }?;
     // SAFETY: an ifreq of zeros is valid; the name below is shorter than its field.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_name[0] = b'l' as libc::c_char;
@@ -67,12 +76,19 @@ pub fn loopback_up() -> io::Result<()> {
 /// Refuses in a network that has another interface, which is not one made for this.
 pub fn shape_loopback(bytes_per_second: Option<u32>) -> io::Result<()> {
     let interfaces = fs::read_to_string("/proc/thread-self/net/dev")?;
-    let others = interfaces.lines().filter_map(|l| l.split_once(':')).any(|(name, _)| name.trim() != "lo");
+    let others = interfaces
+        .lines()
+        .filter_map(|l| l.split_once(':'))
+        .any(|(name, _)| name.trim() != "lo");
     if others {
         return Err(io::Error::other("this network is not one of our own"));
     }
     let (kind, flags, attributes) = match bytes_per_second {
-        Some(rate) => (libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, token_bucket(rate)),
+        Some(rate) => (
+            libc::RTM_NEWQDISC,
+            libc::NLM_F_CREATE | libc::NLM_F_REPLACE,
+            token_bucket(rate),
+        ),
         None => (libc::RTM_DELQDISC, 0, Vec::new()),
     };
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16;
@@ -84,7 +100,13 @@ fn root_discipline(attributes: &[u8]) -> Vec<u8> {
     /// `TC_H_ROOT` of linux/pkt_sched.h.
     const ROOT: u32 = 0xffff_ffff;
     // struct tcmsg: family and padding, interface, handle, parent, info.
-    let head = [[0; 4], LOOPBACK.to_ne_bytes(), [0; 4], ROOT.to_ne_bytes(), [0; 4]];
+    let head = [
+        [0; 4],
+        LOOPBACK.to_ne_bytes(),
+        [0; 4],
+        ROOT.to_ne_bytes(),
+        [0; 4],
+    ];
     [head.as_flattened(), attributes].concat()
 }
 
@@ -101,11 +123,26 @@ fn token_bucket(rate: u32) -> Vec<u8> {
     const ETHERNET: u8 = 1;
     // struct tc_tbf_qopt: two struct tc_ratespec (cell_log, linklayer, overhead, cell_align, mpu, rate), limit, buffer,
     // mtu.
-    let rates = [[0, ETHERNET, 0, 0], [0xff, 0xff, 0, 0], rate.to_ne_bytes(), [0; 4], [0; 4], [0; 4]];
+    let rates = [
+        [0, ETHERNET, 0, 0],
+        [0xff, 0xff, 0, 0],
+        rate.to_ne_bytes(),
+        [0; 4],
+        [0; 4],
+        [0; 4],
+    ];
     // The burst in ticks of 64 ns; the attribute BURST overrides it, the kernel only wants it not to be zero.
     let buffer = (f64::from(BURST_BYTES) / f64::from(rate.max(1)) * 15_625_000.0) as u32;
-    let options = [rates.concat(), [LIMIT_BYTES, buffer, 0].map(u32::to_ne_bytes).concat()].concat();
-    let inner = [attribute(PARAMETERS, &options), attribute(BURST, &BURST_BYTES.to_ne_bytes())].concat();
+    let options = [
+        rates.concat(),
+        [LIMIT_BYTES, buffer, 0].map(u32::to_ne_bytes).concat(),
+    ]
+    .concat();
+    let inner = [
+        attribute(PARAMETERS, &options),
+        attribute(BURST, &BURST_BYTES.to_ne_bytes()),
+    ]
+    .concat();
     [attribute(KIND, b"tbf\0"), attribute(OPTIONS, &inner)].concat()
 }
 
@@ -115,10 +152,21 @@ mod tests {
 
     #[test]
     fn what_limits_a_rate_is_told_by_its_name_and_torn_messages_are_none() {
-        let about = |name: &[u8]| [vec![0; TCMSG], attribute(KIND, name), attribute(2, &[7; 30])].concat();
-        for (name, shapes) in
-            [(&b"tbf\0"[..], true), (b"netem\0", true), (b"noqueue\0", false), (b"fq_codel\0", false), (b"", false)]
-        {
+        let about = |name: &[u8]| {
+            [
+                vec![0; TCMSG],
+                attribute(KIND, name),
+                attribute(2, &[7; 30]),
+            ]
+            .concat()
+        };
+        for (name, shapes) in [
+            (&b"tbf\0"[..], true),
+            (b"netem\0", true),
+            (b"noqueue\0", false),
+            (b"fq_codel\0", false),
+            (b"", false),
+        ] {
             let body = about(name);
             assert_eq!(is_shaper(&body), shapes, "{name:?}");
             // Whatever is cut off or changed: an answer, and no panic.
@@ -135,14 +183,20 @@ mod tests {
     fn the_kernel_lists_its_queueing_disciplines_or_has_none() {
         match shapers() {
             Ok(n) => assert!(n < 10_000),
-            Err(e) => assert!(matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EPERM)), "{e}"),
+            Err(e) => assert!(
+                matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EPERM)),
+                "{e}"
+            ),
         }
     }
 
     #[test]
     fn messages_are_aligned() {
         let message = root_discipline(&token_bucket(1_000_000));
-        assert_eq!((message.len() % 4, message[..TCMSG].len()), (0, root_discipline(&[]).len()));
+        assert_eq!(
+            (message.len() % 4, message[..TCMSG].len()),
+            (0, root_discipline(&[]).len())
+        );
         assert_eq!(attribute(1, b"tbf\0").len(), 8);
         assert_eq!(attribute(6, &[1]).len(), 8);
     }

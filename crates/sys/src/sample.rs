@@ -55,7 +55,11 @@ pub fn parse_syscall(text: &str) -> Option<Doing> {
     if number < 0 {
         return Some(Doing::Faulting);
     }
-    let mut hex = || words.next().and_then(|w| u64::from_str_radix(w.trim_start_matches("0x"), 16).ok());
+    let mut hex = || {
+        words
+            .next()
+            .and_then(|w| u64::from_str_radix(w.trim_start_matches("0x"), 16).ok())
+    };
     Some(Doing::Call(number, [hex()?, hex()?]))
 }
 
@@ -66,7 +70,9 @@ pub fn doing(dir: &Path) -> Option<Doing> {
 
 /// The kernel function that a blocked thread waits in; empty where it runs or the kernel does not tell.
 pub fn wchan(dir: &Path) -> String {
-    fs::read_to_string(dir.join("wchan")).map(|s| if s == "0" { String::new() } else { s }).unwrap_or_default()
+    fs::read_to_string(dir.join("wchan"))
+        .map(|s| if s == "0" { String::new() } else { s })
+        .unwrap_or_default()
 }
 
 /// Bytes that a process had devices read and write: `/proc/PID/io`. Needs the same user.
@@ -76,15 +82,23 @@ pub fn io_bytes(dir: &Path) -> Option<(u64, u64)> {
 
 /// Parses `io`: bytes read from and written to devices.
 pub fn parse_io(text: &str) -> Option<(u64, u64)> {
-    let field = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok());
+    let field = |name: &str| {
+        text.lines()
+            .find_map(|l| l.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok())
+    };
     Some((field("read_bytes")?, field("write_bytes")?))
 }
 
 /// The numbers that name directories below a directory, such as processes below `/proc` or threads below
 /// `/proc/PID/task`.
 pub fn numbers(dir: &Path) -> Vec<i32> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 #[cfg(test)]

@@ -89,7 +89,15 @@ impl Scratch {
         wait_for_lock(&lock, run.path())?;
         let log = Log::create(&run)?;
         let (work, run, _locks) = (PathBuf::new(), (run, name), (lock, Vec::new()));
-        Ok(Scratch { work, control, run, log, guardian: None, guarded, _locks })
+        Ok(Scratch {
+            work,
+            control,
+            run,
+            log,
+            guardian: None,
+            guarded,
+            _locks,
+        })
     }
 
     fn with_work_directory(mut self, temporary: &Dir) -> io::Result<Scratch> {
@@ -166,9 +174,15 @@ impl Scratch {
     /// The first of all that could not be undone, in a sentence; it stays in the journal.
     pub fn end_brief(&mut self, tickets: Vec<Ticket>) -> Result<(), String> {
         // All of them, even when one fails.
-        let result = tickets.into_iter().rev().map(|ticket| self.undo(ticket)).fold(Ok(()), Result::and);
+        let result = tickets
+            .into_iter()
+            .rev()
+            .map(|ticket| self.undo(ticket))
+            .fold(Ok(()), Result::and);
         if let (Ok(()), Some(guardian)) = (&result, &mut self.guardian) {
-            guardian.undone().map_err(|e| format!("the guardian does not listen: {e}"))?;
+            guardian
+                .undone()
+                .map_err(|e| format!("the guardian does not listen: {e}"))?;
         }
         result
     }
@@ -176,7 +190,9 @@ impl Scratch {
     /// Sees to it that there is a guardian, and that it ends what carries our mark.
     fn guard(&mut self) -> io::Result<()> {
         self.start_guardian()?;
-        let marked = Undo::KillMarked { scratch: self.work.clone() };
+        let marked = Undo::KillMarked {
+            scratch: self.work.clone(),
+        };
         if !self.log.entries.values().any(|entry| entry.undo == marked) {
             self.log.record(&self.run.0, marked)?;
         }
@@ -185,7 +201,8 @@ impl Scratch {
 
     fn start_guardian(&mut self) -> io::Result<()> {
         if self.guarded && self.guardian.is_none() {
-            let failed = |e| format!("the process that undoes changes after a kill cannot be started: {e}");
+            let failed =
+                |e| format!("the process that undoes changes after a kill cannot be started: {e}");
             let guardian = Guardian::start(self.control.path(), &self.run.1);
             self.guardian = Some(guardian.map_err(|e| io::Error::new(e.kind(), failed(e)))?);
         }
@@ -205,7 +222,11 @@ impl Scratch {
         let child = child::die_with_parent(command).spawn()?;
         let pgid = child.id() as i32;
         // It is not waited for yet, so it has a start time even if it has ended.
-        let undo = Undo::KillGroup { pgid, start: child::start_time(pgid).unwrap_or(0), boot: child::boot_id() };
+        let undo = Undo::KillGroup {
+            pgid,
+            start: child::start_time(pgid).unwrap_or(0),
+            boot: child::boot_id(),
+        };
         let ticket = self.record(undo)?;
         Ok(Server { child, ticket })
     }
@@ -217,21 +238,34 @@ impl Scratch {
         // Until it is waited for, its number is nobody else's.
         if matches!(server.child.try_wait(), Ok(None)) {
             child::signal_group(pgid, libc::SIGTERM).map_err(trouble)?;
-            let ended = || Ok(matches!(child::change(pgid), Ok(Some(Change::Ended)) | Err(_)).then_some(()));
+            let ended = || {
+                Ok(matches!(child::change(pgid), Ok(Some(Change::Ended)) | Err(_)).then_some(()))
+            };
             child::look_until(Instant::now() + TERM_GRACE, ended).map_err(trouble)?;
             child::signal_group(pgid, libc::SIGKILL).map_err(trouble)?;
             server.child.wait().map_err(trouble)?;
         } else {
-            let of_group = |pid: &i32| sample::process(*pid).is_some_and(|process| process.group == pgid);
-            let rest = || child::marked(&self.work).into_iter().filter(of_group).collect();
+            let of_group =
+                |pid: &i32| sample::process(*pid).is_some_and(|process| process.group == pgid);
+            let rest = || {
+                child::marked(&self.work)
+                    .into_iter()
+                    .filter(of_group)
+                    .collect()
+            };
             child::kill_all(rest).map_err(trouble)?;
         }
-        self.log.strike(server.ticket.0).map_err(|e| format!("cannot write the journal: {e}"))
+        self.log
+            .strike(server.ticket.0)
+            .map_err(|e| format!("cannot write the journal: {e}"))
     }
 
     /// Undoes everything, and tells what could not be undone.
     fn undo_all(&mut self) -> Vec<String> {
-        journal::log::order(&self.log.entries).into_iter().filter_map(|n| self.log.undo(n).err()).collect()
+        journal::log::order(&self.log.entries)
+            .into_iter()
+            .filter_map(|n| self.log.undo(n).err())
+            .collect()
     }
 }
 
@@ -267,7 +301,10 @@ impl Server {
 fn wait_for_lock(lock: &std::fs::File, dir: &Path) -> io::Result<()> {
     let held = || Ok(owned::try_lock(lock)?.then_some(()));
     child::look_until(Instant::now() + LOCK_PATIENCE, held)?.ok_or_else(|| {
-        io::Error::new(io::ErrorKind::WouldBlock, format!("{} is locked by another process", dir.display()))
+        io::Error::new(
+            io::ErrorKind::WouldBlock,
+            format!("{} is locked by another process", dir.display()),
+        )
     })
 }
 

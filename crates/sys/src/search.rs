@@ -15,13 +15,18 @@ use crate::owned;
 ///
 /// To be called once, at the start of the program, before it has a second thread.
 pub fn harden() -> Vec<PathBuf> {
-    let Some(path) = env::var_os("PATH") else { return Vec::new() };
+    let Some(path) = env::var_os("PATH") else {
+        return Vec::new();
+    };
     let (kept, left_out) = parted(&path, owned::uid() == 0);
     if !left_out.is_empty() {
         // SAFETY: the caller has started no other thread that could read the environment meanwhile.
         unsafe { env::set_var("PATH", kept) };
     }
-    left_out.into_iter().filter(|dir| dir.is_absolute() && dir.exists()).collect()
+    left_out
+        .into_iter()
+        .filter(|dir| dir.is_absolute() && dir.exists())
+        .collect()
 }
 
 /// The directories that are kept, as a value of `PATH`, and the others.
@@ -37,7 +42,9 @@ fn parted(path: &OsStr, root: bool) -> (OsString, Vec<PathBuf>) {
 /// A group may write: `/usr/local/bin` is open to the group `staff` on many hosts, and who is in it is for the
 /// administrator to say.
 fn is_trusted(dir: &Path) -> bool {
-    let caller = env::var("SUDO_UID").ok().and_then(|text| text.parse::<u32>().ok());
+    let caller = env::var("SUDO_UID")
+        .ok()
+        .and_then(|text| text.parse::<u32>().ok());
     let safe = |place: &Path, last: bool| {
         place.metadata().is_ok_and(|meta| {
             let owner = meta.uid() == 0 || meta.uid() == owned::uid() || Some(meta.uid()) == caller;
@@ -47,7 +54,11 @@ fn is_trusted(dir: &Path) -> bool {
             owner && (meta.mode() & 0o002 == 0 || harmless)
         })
     };
-    dir.canonicalize().is_ok_and(|real| real.ancestors().enumerate().all(|(step, place)| safe(place, step == 0)))
+    dir.canonicalize().is_ok_and(|real| {
+        real.ancestors()
+            .enumerate()
+            .all(|(step, place)| safe(place, step == 0))
+    })
 }
 
 #[cfg(test)]
@@ -65,15 +76,32 @@ mod tests {
             fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
             dir
         };
-        let (own, group, open, sticky) =
-            (make("own", 0o755), make("group", 0o2775), make("open", 0o777), make("sticky", 0o1777));
+        let (own, group, open, sticky) = (
+            make("own", 0o755),
+            make("group", 0o2775),
+            make("open", 0o777),
+            make("sticky", 0o1777),
+        );
         let below = open.join("below");
         fs::create_dir(&below).unwrap();
         let none = base.path().join("none");
-        let all = [&own, &group, &open, &sticky, &below, &none, Path::new("."), Path::new("bin"), Path::new("")];
+        let all = [
+            &own,
+            &group,
+            &open,
+            &sticky,
+            &below,
+            &none,
+            Path::new("."),
+            Path::new("bin"),
+            Path::new(""),
+        ];
         let path = env::join_paths(all).unwrap();
         let (kept, left_out) = parted(&path, true);
-        assert_eq!(env::split_paths(&kept).collect::<Vec<_>>(), [own.clone(), group.clone()]);
+        assert_eq!(
+            env::split_paths(&kept).collect::<Vec<_>>(),
+            [own.clone(), group.clone()]
+        );
         assert_eq!(left_out.len(), 7);
         let (kept, left_out) = parted(&path, false);
         assert_eq!(

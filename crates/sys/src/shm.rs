@@ -22,7 +22,10 @@ pub fn remove_segment(key: i32, id: i32, user: u32) -> io::Result<()> {
         return Ok(());
     }
     // SAFETY: IPC_RMID takes no buffer.
-    unless(done(unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) }).map(drop), GONE)
+    unless(
+        done(unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) }).map(drop),
+        GONE,
+    )
 }
 
 /// What the kernel says of a segment that is not there.

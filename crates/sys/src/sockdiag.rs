@@ -100,7 +100,9 @@ impl SockDiag {
         let (mut sum, states) = (0, [&[ESTABLISHED], &CLOSING[..]].concat());
         self.ask_tcp(&states, true, |s| {
             if ports.contains(&s.port) {
-                sum += s.received.saturating_sub(OTHER_END_DONE.contains(&s.state).into());
+                sum += s
+                    .received
+                    .saturating_sub(OTHER_END_DONE.contains(&s.state).into());
             }
         })?;
         Ok(sum)
@@ -114,21 +116,41 @@ impl SockDiag {
         request.resize(OLD_STATES, 0);
         request.extend(states.to_ne_bytes());
         request.extend([0; 4]);
-        self.0.ask(TCPDIAG_GETSOCK, REQUEST_DUMP, &request, &mut |body| _ = parse_tcp(body).map(&mut take))
+        self.0
+            .ask(TCPDIAG_GETSOCK, REQUEST_DUMP, &request, &mut |body| {
+                _ = parse_tcp(body).map(&mut take)
+            })
     }
 
     /// Connected and listening Unix sockets.
     pub fn unix(&mut self, mut take: impl FnMut(Unix)) -> io::Result<()> {
         // struct unix_diag_req: family, states, inode, what to show, cookie.
-        let (family, states) = ([libc::AF_UNIX as u8, 0, 0, 0], 1u32 << ESTABLISHED | 1 << LISTEN);
-        let request = [family, states.to_ne_bytes(), [0; 4], UNIX_SHOW.to_ne_bytes(), [0; 4], [0; 4]].concat();
-        self.0.ask(SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, &request, &mut |body| _ = parse_unix(body).map(&mut take))
+        let (family, states) = (
+            [libc::AF_UNIX as u8, 0, 0, 0],
+            1u32 << ESTABLISHED | 1 << LISTEN,
+        );
+        let request = [
+            family,
+            states.to_ne_bytes(),
+            [0; 4],
+            UNIX_SHOW.to_ne_bytes(),
+            [0; 4],
+            [0; 4],
+        ]
+        .concat();
+        self.0
+            .ask(SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, &request, &mut |body| {
+                _ = parse_unix(body).map(&mut take)
+            })
     }
 }
 
 /// `struct inet_diag_msg` and, where it follows, `struct tcp_info`.
 fn parse_tcp(body: &[u8]) -> Option<Tcp> {
-    let be16 = |at: usize| body.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
+    let be16 = |at: usize| {
+        body.get(at..at + 2)
+            .map(|b| u16::from_be_bytes([b[0], b[1]]))
+    };
     let mut socket = Tcp {
         state: *body.get(1)?,
         port: be16(4)?,
@@ -144,14 +166,20 @@ fn parse_tcp(body: &[u8]) -> Option<Tcp> {
         socket.least_rtt_us = u32_at(data, 148).filter(|us| *us != u32::MAX).unwrap_or(0);
         socket.received = u64_at(data, 128).unwrap_or(0);
         socket.unsent = u32_at(data, 144).unwrap_or(0);
-        socket.sent = u64_at(data, 200).unwrap_or(0).saturating_sub(u64_at(data, 208).unwrap_or(0));
+        socket.sent = u64_at(data, 200)
+            .unwrap_or(0)
+            .saturating_sub(u64_at(data, 208).unwrap_or(0));
     }
     Some(socket)
 }
 
 /// `struct unix_diag_msg` and its attributes.
 fn parse_unix(body: &[u8]) -> Option<Unix> {
-    let mut socket = Unix { state: *body.get(2)?, inode: u32_at(body, 4)?, ..Unix::default() };
+    let mut socket = Unix {
+        state: *body.get(2)?,
+        inode: u32_at(body, 4)?,
+        ..Unix::default()
+    };
     for (kind, data) in attributes(body.get(16..)?) {
         match kind {
             UNIX_NAME => socket.name = data.to_vec(),
@@ -185,30 +213,58 @@ mod tests {
             assert!(std::env::var_os("CI").is_none(), "no socket diagnosis: {e}");
             return eprintln!("skipped: this kernel has no socket diagnosis for TCP: {e}");
         }
-        let server = found.iter().find(|s| s.port == port && s.peer == client_port).expect("the server's end");
-        assert_eq!((server.unread, server.received, server.inode), (5, 5, 0), "not accepted, so without an inode");
-        let client_end = found.iter().find(|s| s.port == client_port).expect("the client's end");
+        let server = found
+            .iter()
+            .find(|s| s.port == port && s.peer == client_port)
+            .expect("the server's end");
+        assert_eq!(
+            (server.unread, server.received, server.inode),
+            (5, 5, 0),
+            "not accepted, so without an inode"
+        );
+        let client_end = found
+            .iter()
+            .find(|s| s.port == client_port)
+            .expect("the client's end");
         assert_eq!((client_end.unread, client_end.sent), (0, 5));
-        let listening = found.iter().find(|s| s.port == port && s.state == LISTEN).expect("the listener");
+        let listening = found
+            .iter()
+            .find(|s| s.port == port && s.state == LISTEN)
+            .expect("the listener");
         assert_eq!(listening.unread, 1, "one connection waits to be accepted");
         let received = |diag: &mut SockDiag, port| diag.received(&[port].into()).unwrap();
-        assert_eq!((received(&mut diag, port), received(&mut diag, client_port)), (5, 0));
+        assert_eq!(
+            (received(&mut diag, port), received(&mut diag, client_port)),
+            (5, 0)
+        );
         drop(client);
-        assert_eq!(received(&mut diag, port), 5, "that the other end sends no more is no byte");
+        assert_eq!(
+            received(&mut diag, port),
+            5,
+            "that the other end sends no more is no byte"
+        );
         let mut listeners = Vec::new();
         diag.listening(|s| listeners.push(s)).unwrap();
         assert!(
             listeners.iter().all(|s| s.state == LISTEN)
-                && listeners.iter().any(|s| s.port == port && s.inode == listening.inode)
+                && listeners
+                    .iter()
+                    .any(|s| s.port == port && s.inode == listening.inode)
         );
     }
 
     #[test]
     fn both_ip_versions_are_seen_by_one_request() {
-        let listeners: Vec<TcpListener> =
-            ["127.0.0.1:0", "[::1]:0"].iter().filter_map(|a| TcpListener::bind(a).ok()).collect();
+        let listeners: Vec<TcpListener> = ["127.0.0.1:0", "[::1]:0"]
+            .iter()
+            .filter_map(|a| TcpListener::bind(a).ok())
+            .collect();
         let mut found = Vec::new();
-        if SockDiag::open().unwrap().listening(|s| found.push(s.port)).is_err() {
+        if SockDiag::open()
+            .unwrap()
+            .listening(|s| found.push(s.port))
+            .is_err()
+        {
             assert!(std::env::var_os("CI").is_none(), "no socket diagnosis");
             return;
         }
@@ -224,7 +280,12 @@ mod tests {
         a.write_all(b"abc").unwrap();
         let inode = |s: &UnixStream| {
             let link = std::fs::read_link(format!("/proc/self/fd/{}", s.as_raw_fd())).unwrap();
-            link.to_str().unwrap().trim_start_matches("socket:[").trim_end_matches(']').parse::<u32>().unwrap()
+            link.to_str()
+                .unwrap()
+                .trim_start_matches("socket:[")
+                .trim_end_matches(']')
+                .parse::<u32>()
+                .unwrap()
         };
         let (ia, ib) = (inode(&a), inode(&b));
         let mut found = Vec::new();
@@ -232,7 +293,10 @@ mod tests {
             assert!(std::env::var_os("CI").is_none(), "no socket diagnosis: {e}");
             return eprintln!("skipped: this kernel has no socket diagnosis for Unix sockets: {e}");
         }
-        let end = found.iter().find(|s| s.inode == ib).expect("the reading end");
+        let end = found
+            .iter()
+            .find(|s| s.inode == ib)
+            .expect("the reading end");
         assert_eq!((end.peer, end.state), (ia, ESTABLISHED));
         assert!(end.unread >= 3, "{end:?}");
     }

@@ -52,11 +52,26 @@ impl Spawn {
     ///
     /// # Errors
     /// A text holds a zero byte.
-    pub fn new(program: &Path, args: &[String], dir: &Path, fds: [OwnedFd; 3]) -> io::Result<Spawn> {
+    pub fn new(
+        program: &Path,
+        args: &[String],
+        dir: &Path,
+        fds: [OwnedFd; 3],
+    ) -> io::Result<Spawn> {
         let args = args.iter().map(|word| text(OsStr::new(word)));
-        let args = std::iter::once(text(program.as_os_str())).chain(args).collect::<io::Result<_>>()?;
+        let args = std::iter::once(text(program.as_os_str()))
+            .chain(args)
+            .collect::<io::Result<_>>()?;
         let (env, dir) = (std::env::vars_os().collect(), text(dir.as_os_str())?);
-        Ok(Spawn { args, env, dir, fds, user: None, groups: Vec::new(), mark: None })
+        Ok(Spawn {
+            args,
+            env,
+            dir,
+            fds,
+            user: None,
+            groups: Vec::new(),
+            mark: None,
+        })
     }
 
     /// Sets a variable of its environment.
@@ -93,12 +108,24 @@ impl Spawn {
     /// # Errors
     /// A variable of the environment holds a zero byte.
     pub fn ready(&self) -> io::Result<Ready<'_>> {
-        let entry = |(name, value): &(OsString, OsString)| text(&[name.as_os_str(), value].join(OsStr::new("=")));
-        let env = self.env.iter().map(entry).collect::<io::Result<Vec<CString>>>()?;
+        let entry = |(name, value): &(OsString, OsString)| {
+            text(&[name.as_os_str(), value].join(OsStr::new("=")))
+        };
+        let env = self
+            .env
+            .iter()
+            .map(entry)
+            .collect::<io::Result<Vec<CString>>>()?;
         let lists = [pointers(&self.args), pointers(&env)];
         // Written to, so that its pages are there.
         let stack = vec![1u128; STACK / size_of::<u128>()];
-        Ok(Ready { spawn: self, _env: env, lists, handled: handled_signals(), stack })
+        Ok(Ready {
+            spawn: self,
+            _env: env,
+            lists,
+            handled: handled_signals(),
+            stack,
+        })
     }
 }
 
@@ -123,23 +150,42 @@ impl Ready<'_> {
     pub fn start(mut self) -> io::Result<Started> {
         let (spawn, parent) = (self.spawn, std::process::id() as libc::pid_t);
         let (lists, handled) = (&self.lists, &self.handled);
-        let mut job = Job { spawn, lists, handled, parent, entering: Duration::ZERO, error: 0 };
+        let mut job = Job {
+            spawn,
+            lists,
+            handled,
+            parent,
+            entering: Duration::ZERO,
+            error: 0,
+        };
         let (pid, pidfd) = clone(&mut job, &mut self.stack)?;
-        let mut process = Process { pid, fd: pidfd, status: None };
+        let mut process = Process {
+            pid,
+            fd: pidfd,
+            status: None,
+        };
         if job.error != 0 {
             process.wait()?;
             return Err(io::Error::from_raw_os_error(job.error));
         }
-        Ok(Started { process, entering: job.entering })
+        Ok(Started {
+            process,
+            entering: job.entering,
+        })
     }
 }
 
 fn text(text: &OsStr) -> io::Result<CString> {
-    CString::new(text.as_bytes()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a text holds a zero byte"))
+    CString::new(text.as_bytes())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a text holds a zero byte"))
 }
 
 fn pointers(texts: &[CString]) -> Vec<*const c_char> {
-    texts.iter().map(|text| text.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
+    texts
+        .iter()
+        .map(|text| text.as_ptr())
+        .chain(std::iter::once(std::ptr::null()))
+        .collect()
 }
 
 /// What the child is told, and what it answers. It lives in our memory, which the child sees.
@@ -173,14 +219,25 @@ fn clone(job: &mut Job, stack: &mut [u128]) -> io::Result<(libc::pid_t, OwnedFd)
     // child's use of them, because CLONE_VFORK holds this thread until then. No signal is delivered to the child before
     // it has put our handlers away, because all are blocked. The descriptor is new and nobody else's.
     unsafe {
-        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
         let top = stack.as_mut_ptr_range().end.cast::<c_void>();
-        let pid = libc::clone(as_child, top, flags, std::ptr::from_mut(job).cast::<c_void>(), &mut pidfd as *mut c_int);
+        let pid = libc::clone(
+            as_child,
+            top,
+            flags,
+            std::ptr::from_mut(job).cast::<c_void>(),
+            &mut pidfd as *mut c_int,
+        );
         let error = io::Error::last_os_error();
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        if pid < 0 { Err(error) } else { Ok((pid, OwnedFd::from_raw_fd(pidfd))) }
+        if pid < 0 {
+            Err(error)
+        } else {
+            Ok((pid, OwnedFd::from_raw_fd(pidfd)))
+        }
     }
 }
 
@@ -208,7 +265,11 @@ fn become_program(job: &mut Job) -> Option<()> {
         }
         done(libc::setpgid(0, 0))?;
         for (to, from) in (0..).zip(spawn.fds.iter().map(AsRawFd::as_raw_fd)) {
-            done(if from == to { libc::fcntl(from, libc::F_SETFD, 0) } else { libc::dup2(from, to) })?;
+            done(if from == to {
+                libc::fcntl(from, libc::F_SETFD, 0)
+            } else {
+                libc::dup2(from, to)
+            })?;
         }
         done(libc::chdir(spawn.dir.as_ptr()))?;
         enter(job)?;
@@ -244,7 +305,10 @@ fn enter(job: &mut Job) -> Option<()> {
         for group in &job.spawn.groups {
             (libc::write(group.as_raw_fd(), b"0".as_ptr().cast(), 1) == 1).then_some(())?;
         }
-        let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        let score = libc::open(
+            c"/proc/self/oom_score_adj".as_ptr(),
+            libc::O_WRONLY | libc::O_CLOEXEC,
+        );
         if score >= 0 {
             libc::write(score, b"500".as_ptr().cast(), 3);
             libc::close(score);

@@ -33,7 +33,9 @@ const SLACK: u64 = 1 << 12;
 /// How long the reader waits for a place that a thread has taken and not yet filled.
 const UNFILLED: Duration = Duration::from_millis(5);
 /// The seals of the descriptor: its size is for ever what it was made with.
-const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+const SEALS: SealFlags = SealFlags::SHRINK
+    .union(SealFlags::GROW)
+    .union(SealFlags::SEAL);
 
 /// One round trip on a connection: a query and its answer, an HTTP request and its response; a transaction of an
 /// embedded database.
@@ -73,7 +75,10 @@ impl Stamps {
     /// # Errors
     /// The kernel's, where it has no memory files.
     pub fn new() -> io::Result<Stamps> {
-        Ok(Stamps { ring: Arc::new(Ring::map(sealed(total())?)?), read: Arc::default() })
+        Ok(Stamps {
+            ring: Arc::new(Ring::map(sealed(total())?)?),
+            read: Arc::default(),
+        })
     }
 
     /// Has a process inherit the memory. Any number of processes may share it.
@@ -83,14 +88,19 @@ impl Stamps {
         // SAFETY: the closure runs between fork and exec and calls only fcntl, which is async-signal-safe; the
         // descriptor is held open by what the closure owns.
         unsafe {
-            command.pre_exec(move || done(libc::fcntl(ring.fd.as_raw_fd(), libc::F_SETFD, 0)).map(drop));
+            command.pre_exec(move || {
+                done(libc::fcntl(ring.fd.as_raw_fd(), libc::F_SETFD, 0)).map(drop)
+            });
         }
     }
 
     /// Switches stamping on or off in all generators. A round trip that is under way when the switch goes on may be
     /// left out or have its true beginning: sort by time.
     pub fn set(&self, on: bool) {
-        self.ring.header().on.store(u32::from(on), Ordering::Relaxed);
+        self.ring
+            .header()
+            .on
+            .store(u32::from(on), Ordering::Relaxed);
     }
 
     /// Generator processes that found the memory. None means that none ever will stamp: a command before the
@@ -108,8 +118,14 @@ impl Stamps {
     fn drain_by(&self, deadline: Instant) -> Drained {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let header = self.ring.header();
-        let (head, dropped) = (header.head.load(Ordering::Acquire), header.dropped.load(Ordering::Relaxed));
-        let mut drained = Drained { lost: dropped.wrapping_sub(read.1), ..Drained::default() };
+        let (head, dropped) = (
+            header.head.load(Ordering::Acquire),
+            header.dropped.load(Ordering::Relaxed),
+        );
+        let mut drained = Drained {
+            lost: dropped.wrapping_sub(read.1),
+            ..Drained::default()
+        };
         let written = head.wrapping_sub(read.0);
         if written > CAPACITY {
             // No writer of ours goes so far.
@@ -138,7 +154,11 @@ impl Writer {
     /// The memory that this process was given; nothing where it was not, or where the descriptor is something else by
     /// now.
     pub fn find() -> Option<Writer> {
-        let fd: i32 = std::env::var(VARIABLE).ok()?.parse().ok().filter(|fd| *fd > 2)?;
+        let fd: i32 = std::env::var(VARIABLE)
+            .ok()?
+            .parse()
+            .ok()
+            .filter(|fd| *fd > 2)?;
         // SAFETY: fcntl on a number only looks it up.
         if unsafe { libc::fcntl(fd, libc::F_GET_SEALS) } != SEALS.bits() as i32 {
             return None;
@@ -151,12 +171,17 @@ impl Writer {
         }
         let ring = Ring::map(file.into()).ok()?;
         ring.header().writers.fetch_add(1, Ordering::Relaxed);
-        Some(Writer { ring: Arc::new(ring) })
+        Some(Writer {
+            ring: Arc::new(ring),
+        })
     }
 
     /// The end of the calling thread. Clones of it must stay with this thread.
     pub fn of_thread(&self) -> ThreadWriter {
-        ThreadWriter { ring: Arc::clone(&self.ring), tid: rustix::thread::gettid().as_raw_pid() }
+        ThreadWriter {
+            ring: Arc::clone(&self.ring),
+            tid: rustix::thread::gettid().as_raw_pid(),
+        }
     }
 }
 
@@ -187,7 +212,10 @@ impl ThreadWriter {
         }
         let index = header.head.fetch_add(1, Ordering::AcqRel);
         let slot = self.ring.slot(index);
-        slot.who.store(u64::from(self.tid as u32) << 32 | u64::from(connection), Ordering::Relaxed);
+        slot.who.store(
+            u64::from(self.tid as u32) << 32 | u64::from(connection),
+            Ordering::Relaxed,
+        );
         slot.start.store(start, Ordering::Relaxed);
         slot.end.store(end, Ordering::Relaxed);
         slot.filled.store(index.wrapping_add(1), Ordering::Release);
@@ -223,7 +251,10 @@ fn total() -> usize {
 
 /// A file in memory whose size is sealed.
 fn sealed(size: usize) -> io::Result<OwnedFd> {
-    let file = File::from(memfd_create("fingerpost-stamps", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    let file = File::from(memfd_create(
+        "fingerpost-stamps",
+        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
+    )?);
     file.set_len(size as u64)?;
     fcntl_add_seals(&file, SEALS)?;
     Ok(file.into())
@@ -269,8 +300,16 @@ impl Ring {
             std::thread::yield_now();
         }
         let who = slot.who.load(Ordering::Relaxed);
-        let (start, end) = (slot.start.load(Ordering::Relaxed), slot.end.load(Ordering::Relaxed));
-        (start <= end).then_some(Stamp { tid: (who >> 32) as i32, connection: who as u32, start, end })
+        let (start, end) = (
+            slot.start.load(Ordering::Relaxed),
+            slot.end.load(Ordering::Relaxed),
+        );
+        (start <= end).then_some(Stamp {
+            tid: (who >> 32) as i32,
+            connection: who as u32,
+            start,
+            end,
+        })
     }
 }
 
@@ -280,7 +319,10 @@ mod tests {
 
     /// A writer in this process: what a generator has after it found its memory.
     fn thread_writer(stamps: &Stamps) -> ThreadWriter {
-        Writer { ring: Arc::clone(&stamps.ring) }.of_thread()
+        Writer {
+            ring: Arc::clone(&stamps.ring),
+        }
+        .of_thread()
     }
 
     #[test]
@@ -293,8 +335,19 @@ mod tests {
         thread_writer.stamp(7, 100, 250);
         thread_writer.stamp(8, 120, 300);
         let drained = stamps.drain();
-        let stamp = |connection, start, end| Stamp { tid: thread_writer.tid, connection, start, end };
-        assert_eq!(drained, Drained { stamps: vec![stamp(7, 100, 250), stamp(8, 120, 300)], lost: 0 });
+        let stamp = |connection, start, end| Stamp {
+            tid: thread_writer.tid,
+            connection,
+            start,
+            end,
+        };
+        assert_eq!(
+            drained,
+            Drained {
+                stamps: vec![stamp(7, 100, 250), stamp(8, 120, 300)],
+                lost: 0
+            }
+        );
         assert_eq!(stamps.drain(), Drained::default());
     }
 
@@ -304,11 +357,22 @@ mod tests {
         let thread_writer = thread_writer(&stamps);
         (0..CAPACITY).for_each(|i| thread_writer.stamp(0, i, i));
         let drained = stamps.drain();
-        assert_eq!((drained.stamps.len() as u64, drained.lost), (CAPACITY - SLACK, SLACK));
+        assert_eq!(
+            (drained.stamps.len() as u64, drained.lost),
+            (CAPACITY - SLACK, SLACK)
+        );
         (0..CAPACITY - SLACK).for_each(|i| thread_writer.stamp(1, i, i + 1));
         let drained = stamps.drain();
-        assert_eq!((drained.stamps.len() as u64, drained.lost), (CAPACITY - SLACK, 0));
-        assert!(drained.stamps.iter().all(|s| s.connection == 1 && s.end == s.start + 1));
+        assert_eq!(
+            (drained.stamps.len() as u64, drained.lost),
+            (CAPACITY - SLACK, 0)
+        );
+        assert!(
+            drained
+                .stamps
+                .iter()
+                .all(|s| s.connection == 1 && s.end == s.start + 1)
+        );
     }
 
     #[test]
@@ -334,7 +398,11 @@ mod tests {
         seen.push(stamps.drain());
         assert_eq!(seen.iter().map(|d| d.lost).sum::<u64>(), 0);
         for connection in [1, 2, 3] {
-            let starts = seen.iter().flat_map(|d| &d.stamps).filter(|s| s.connection == connection).map(|s| s.start);
+            let starts = seen
+                .iter()
+                .flat_map(|d| &d.stamps)
+                .filter(|s| s.connection == connection)
+                .map(|s| s.start);
             assert!(starts.eq(0..20_000));
         }
     }
@@ -344,11 +412,23 @@ mod tests {
         let stamps = Stamps::new().unwrap();
         let header = stamps.ring.header();
         header.head.store(u64::MAX / 2, Ordering::Relaxed);
-        assert_eq!(stamps.drain(), Drained { stamps: Vec::new(), lost: u64::MAX / 2 });
+        assert_eq!(
+            stamps.drain(),
+            Drained {
+                stamps: Vec::new(),
+                lost: u64::MAX / 2
+            }
+        );
         // A place taken and never filled, and a round trip that ended before it began.
         header.head.fetch_add(1, Ordering::Relaxed);
         thread_writer(&stamps).stamp(1, 9, 8);
-        assert_eq!(stamps.drain(), Drained { stamps: Vec::new(), lost: 2 });
+        assert_eq!(
+            stamps.drain(),
+            Drained {
+                stamps: Vec::new(),
+                lost: 2
+            }
+        );
         // The size is for ever what it is.
         let file = File::from(stamps.ring.fd.try_clone().unwrap());
         assert!(file.set_len(0).is_err() && file.set_len(1 << 30).is_err());
@@ -359,7 +439,12 @@ mod tests {
         let stamps = Stamps::new().unwrap();
         let look = |give: bool| {
             let mut command = Command::new("sh");
-            command.args(["-c", "readlink /proc/self/fd/${FINGERPOST_STAMPS:-99} || true"]).env_remove(VARIABLE);
+            command
+                .args([
+                    "-c",
+                    "readlink /proc/self/fd/${FINGERPOST_STAMPS:-99} || true",
+                ])
+                .env_remove(VARIABLE);
             if give {
                 stamps.give(&mut command);
             } else {

@@ -33,21 +33,34 @@ fn plain(bytes: &[u8]) -> u64 {
         }
     }
     let (words, last) = rest.as_chunks::<8>();
-    let sum = words.iter().fold(0u64, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)));
+    let sum = words.iter().fold(0u64, |sum, word| {
+        sum.wrapping_add(u64::from_le_bytes(*word))
+    });
     let last = match bytes.last_chunk::<8>() {
         _ if last.is_empty() => 0,
         // The last eight bytes, without those that are counted already.
         Some(end) => u64::from_le_bytes(*end) >> (64 - 8 * last.len()),
-        None => last.iter().rev().fold(0, |word, &b| (word << 8) | u64::from(b)),
+        None => last
+            .iter()
+            .rev()
+            .fold(0, |word, &b| (word << 8) | u64::from(b)),
     };
-    lanes.into_iter().fold(sum.wrapping_add(last), u64::wrapping_add)
+    lanes
+        .into_iter()
+        .fold(sum.wrapping_add(last), u64::wrapping_add)
 }
 
 /// A sum that differs when any bytes differ, move or are missing.
 pub fn checksum(content: &[u8]) -> u64 {
     let (words, rest) = content.as_chunks();
-    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let sum = words.iter().fold(content.len() as u64, |sum, word| mix(sum, u64::from_le_bytes(*word)));
+    let mix = |sum: u64, word: u64| {
+        (sum ^ word)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
+    };
+    let sum = words.iter().fold(content.len() as u64, |sum, word| {
+        mix(sum, u64::from_le_bytes(*word))
+    });
     rest.iter().fold(sum, |sum, &b| mix(sum, u64::from(b)))
 }
 
@@ -59,17 +72,30 @@ mod tests {
     fn a_total_is_of_every_byte_once() {
         let bytes: Vec<u8> = (0..=255).chain(7..250).chain(3..99).collect();
         for length in (0..300).chain([bytes.len()]) {
-            let words =
-                bytes[..length].chunks(8).map(|c| c.iter().rev().fold(0u64, |word, &b| (word << 8) | u64::from(b)));
+            let words = bytes[..length].chunks(8).map(|c| {
+                c.iter()
+                    .rev()
+                    .fold(0u64, |word, &b| (word << 8) | u64::from(b))
+            });
             let wanted = words.fold(0, u64::wrapping_add);
-            assert_eq!((total(&bytes[..length]), plain(&bytes[..length])), (wanted, wanted), "{length}");
+            assert_eq!(
+                (total(&bytes[..length]), plain(&bytes[..length])),
+                (wanted, wanted),
+                "{length}"
+            );
         }
     }
 
     #[test]
     fn a_sum_tells_changes_moves_and_cuts() {
-        let sums = [&b"abcdefgh12345678x"[..], b"12345678abcdefghx", b"abcdefgh12345678", b"abcdefgh12345678y", b""]
-            .map(checksum);
+        let sums = [
+            &b"abcdefgh12345678x"[..],
+            b"12345678abcdefghx",
+            b"abcdefgh12345678",
+            b"abcdefgh12345678y",
+            b"",
+        ]
+        .map(checksum);
         for (i, sum) in sums.iter().enumerate() {
             assert!(!sums[..i].contains(sum));
         }

@@ -33,7 +33,9 @@ const MAGIC: &[u8] = b"SWAPSPACE2";
 
 /// The areas that are switched on.
 pub fn areas() -> Vec<SwapArea> {
-    fs::read_to_string("/proc/swaps").map(|text| parse_swaps(&text)).unwrap_or_default()
+    fs::read_to_string("/proc/swaps")
+        .map(|text| parse_swaps(&text))
+        .unwrap_or_default()
 }
 
 /// Whether an area is switched on. Links are followed, as the kernel shows the path that it found.
@@ -72,8 +74,12 @@ pub fn header(bytes: u64, page: u64, uuid: [u8; 16]) -> Option<Vec<u8>> {
 
 /// Writes the header to a file or device of so many bytes.
 pub fn format(path: &Path, bytes: u64, uuid: [u8; 16]) -> io::Result<()> {
-    let block = header(bytes, page_bytes(), uuid)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a swap area has room for ten pages at least"))?;
+    let block = header(bytes, page_bytes(), uuid).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a swap area has room for ten pages at least",
+        )
+    })?;
     let file = OpenOptions::new().write(true).open(path)?;
     file.write_all_at(&block, 0)?;
     file.sync_all()
@@ -83,18 +89,27 @@ pub fn format(path: &Path, bytes: u64, uuid: [u8; 16]) -> io::Result<()> {
 pub fn uuid_of(path: &Path) -> Option<[u8; 16]> {
     let mut block = vec![0; page_bytes() as usize];
     File::open(path).ok()?.read_exact_at(&mut block, 0).ok()?;
-    block.ends_with(MAGIC).then(|| block[UUID..UUID + 16].try_into().ok())?
+    block
+        .ends_with(MAGIC)
+        .then(|| block[UUID..UUID + 16].try_into().ok())?
 }
 
 /// Makes a file of so many bytes without holes, readable by its owner alone: what an area on a file system needs.
 pub fn make_file(path: &Path, bytes: u64) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         // File systems that cannot reserve blocks must be written to.
         Err(Errno::OPNOTSUPP) => {
             let mut writer = io::BufWriter::with_capacity(1 << 20, file);
             io::copy(&mut io::repeat(0).take(bytes), &mut writer)?;
-            writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+            writer
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)?
+                .sync_all()
         }
         other => Ok(other?).and_then(|()| file.sync_all()),
     }
@@ -102,7 +117,11 @@ pub fn make_file(path: &Path, bytes: u64) -> io::Result<()> {
 
 /// Switches an area on. A negative priority leaves the choice to the kernel, which then puts it below all others.
 pub fn on(path: &Path, priority: i32) -> io::Result<()> {
-    let flags = if priority < 0 { 0 } else { SWAP_FLAG_PREFER | (priority & SWAP_FLAG_PRIO_MASK) };
+    let flags = if priority < 0 {
+        0
+    } else {
+        SWAP_FLAG_PREFER | (priority & SWAP_FLAG_PRIO_MASK)
+    };
     let path = c_path(path)?;
     // SAFETY: the path ends in a zero byte and lives until the call returns.
     done(unsafe { libc::swapon(path.as_ptr(), flags) }).map(drop)
@@ -117,7 +136,11 @@ pub fn off(path: &Path) -> io::Result<()> {
 
 /// Switches off an area that is on and carries this UUID. One that is off, gone or somebody else's is no error.
 pub fn off_if_ours(path: &Path, uuid: [u8; 16]) -> io::Result<()> {
-    if is_on(path) && uuid_of(path) == Some(uuid) { off(path) } else { Ok(()) }
+    if is_on(path) && uuid_of(path) == Some(uuid) {
+        off(path)
+    } else {
+        Ok(())
+    }
 }
 
 /// Writes everything dirty to the disks and has the kernel forget its clean caches. Needs root.

@@ -21,7 +21,11 @@ pub fn is_root() -> bool {
 /// What a call gave, or the error that it left in `errno` where that is negative. It may be called between fork and
 /// exec.
 pub(crate) fn done<T: Default + PartialOrd>(result: T) -> io::Result<T> {
-    if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < T::default() {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 /// The result of a call, of which these errors say that there was nothing to do.
@@ -54,7 +58,10 @@ pub fn page_bytes() -> u64 {
 /// A number that the system has been built with, or the usual one where it does not tell.
 fn constant(name: libc::c_int, usual: u64) -> u64 {
     // SAFETY: sysconf takes a constant and touches no memory of ours.
-    u64::try_from(unsafe { libc::sysconf(name) }).ok().filter(|&n| n > 0).unwrap_or(usual)
+    u64::try_from(unsafe { libc::sysconf(name) })
+        .ok()
+        .filter(|&n| n > 0)
+        .unwrap_or(usual)
 }
 
 /// Bytes that this user may still write to the file system of a path.
@@ -92,7 +99,10 @@ pub fn thread_switches() -> io::Result<ThreadSwitches> {
         (libc::getrusage(libc::RUSAGE_THREAD, &mut usage), usage)
     };
     done(rc)?;
-    Ok(ThreadSwitches { voluntary: usage.ru_nvcsw as u64, involuntary: usage.ru_nivcsw as u64 })
+    Ok(ThreadSwitches {
+        voluntary: usage.ru_nvcsw as u64,
+        involuntary: usage.ru_nivcsw as u64,
+    })
 }
 
 /// The name that the hypervisor gives itself to the CPU's `cpuid` instruction (`KVMKVMKVM`), where there is one.
@@ -100,7 +110,10 @@ pub fn thread_switches() -> io::Result<ThreadSwitches> {
 pub fn hypervisor_signature() -> Option<String> {
     use std::arch::x86_64::__cpuid;
     // Leaf 1, ECX bit 31 is set under a hypervisor, which then answers leaf 0x4000_0000 with its name in EBX, ECX, EDX.
-    #[allow(unused_unsafe, reason = "__cpuid became a safe function in later compilers")]
+    #[allow(
+        unused_unsafe,
+        reason = "__cpuid became a safe function in later compilers"
+    )]
     // SAFETY: every x86-64 CPU has the instruction and leaf 1.
     let present = unsafe { __cpuid(1) }.ecx >> 31 == 1;
     if !present {
@@ -109,9 +122,14 @@ pub fn hypervisor_signature() -> Option<String> {
     #[allow(unused_unsafe, reason = "as above")]
     // SAFETY: as above; a leaf that is not there answers with other leaves' numbers, never with a fault.
     let leaf = unsafe { __cpuid(0x4000_0000) };
-    let bytes: Vec<u8> =
-        [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).filter(u8::is_ascii_graphic).collect();
-    String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
+    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx]
+        .into_iter()
+        .flat_map(u32::to_le_bytes)
+        .filter(u8::is_ascii_graphic)
+        .collect();
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|name| !name.is_empty())
 }
 
 /// Other architectures have no such instruction.

@@ -45,14 +45,20 @@ pub struct Delays([f64; FIELDS.len()]);
 impl Delays {
     /// What came to be since an earlier reading, by name; never negative.
     pub fn since(&self, earlier: &Delays) -> impl Iterator<Item = (&'static str, f64)> {
-        let seconds = std::array::from_fn::<_, { FIELDS.len() }, _>(|i| (self.0[i] - earlier.0[i]).max(0.0));
-        FIELDS.iter().zip(seconds).map(|((name, ..), seconds)| (*name, seconds))
+        let seconds =
+            std::array::from_fn::<_, { FIELDS.len() }, _>(|i| (self.0[i] - earlier.0[i]).max(0.0));
+        FIELDS
+            .iter()
+            .zip(seconds)
+            .map(|((name, ..), seconds)| (*name, seconds))
     }
 }
 
 /// Whether the kernel counts delays at this moment.
 pub fn is_counting(paths: &Paths) -> bool {
-    paths.read("proc/sys/kernel/task_delayacct").is_ok_and(|text| text.trim() == "1")
+    paths
+        .read("proc/sys/kernel/task_delayacct")
+        .is_ok_and(|text| text.trim() == "1")
 }
 
 /// An open connection to the kernel's account of tasks.
@@ -68,10 +74,15 @@ impl Taskstats {
         let mut family = None;
         let question = question(CONTROL_GET_FAMILY, CONTROL_FAMILY_NAME, b"TASKSTATS\0");
         netlink.ask(GENERIC_CONTROL, REQUEST, &question, &mut |body| {
-            family = body.get(4..).and_then(|body| u16_at(named(body, CONTROL_FAMILY_ID)?, 0));
+            family = body
+                .get(4..)
+                .and_then(|body| u16_at(named(body, CONTROL_FAMILY_ID)?, 0));
         })?;
-        let family = family
-            .ok_or_else(|| io::Error::other("the kernel does not say which netlink family its account of tasks has"))?;
+        let family = family.ok_or_else(|| {
+            io::Error::other(
+                "the kernel does not say which netlink family its account of tasks has",
+            )
+        })?;
         Ok(Taskstats { netlink, family })
     }
 
@@ -79,9 +90,12 @@ impl Taskstats {
     pub fn delays(&mut self, pid: i32) -> io::Result<Delays> {
         let mut found = None;
         let question = question(TASKSTATS_GET, ATTRIBUTE_TGID, &pid.to_ne_bytes());
-        self.netlink.ask(self.family, REQUEST, &question, &mut |body| {
-            found = body.get(4..).and_then(|body| parse(named(named(body, TYPE_AGGREGATE_TGID)?, TYPE_STATS)?));
-        })?;
+        self.netlink
+            .ask(self.family, REQUEST, &question, &mut |body| {
+                found = body
+                    .get(4..)
+                    .and_then(|body| parse(named(named(body, TYPE_AGGREGATE_TGID)?, TYPE_STATS)?));
+            })?;
         found.ok_or_else(|| io::Error::other("the kernel's answer holds no account of the process"))
     }
 }
@@ -99,8 +113,16 @@ fn question(command: u8, kind: u16, value: &[u8]) -> Vec<u8> {
 /// `struct taskstats`, of whatever version.
 fn parse(data: &[u8]) -> Option<Delays> {
     let version = u16_at(data, 0)?;
-    let ns = |since, at| if version >= since { u64_at(data, at).unwrap_or(0) } else { 0 };
-    Some(Delays(FIELDS.map(|(_, since, at)| ns(since, at) as f64 * 1e-9)))
+    let ns = |since, at| {
+        if version >= since {
+            u64_at(data, at).unwrap_or(0)
+        } else {
+            0
+        }
+    };
+    Some(Delays(
+        FIELDS.map(|(_, since, at)| ns(since, at) as f64 * 1e-9),
+    ))
 }
 
 #[cfg(test)]
@@ -115,8 +137,18 @@ mod tests {
             data[at..at + 8].copy_from_slice(&(seconds * 1_000_000_000).to_ne_bytes());
         }
         let all = parse(&data).unwrap();
-        let names = ["block_io", "swap_in", "reclaim", "thrashing", "compaction", "copy_on_write"];
-        assert!(all.since(&Delays::default()).eq(names.into_iter().zip([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])));
+        let names = [
+            "block_io",
+            "swap_in",
+            "reclaim",
+            "thrashing",
+            "compaction",
+            "copy_on_write",
+        ];
+        assert!(
+            all.since(&Delays::default())
+                .eq(names.into_iter().zip([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+        );
         data[..2].copy_from_slice(&8u16.to_ne_bytes());
         assert_eq!(parse(&data), Some(Delays([1.0, 2.0, 3.0, 0.0, 0.0, 0.0])));
         assert_eq!(parse(&data[..1]), None);
@@ -134,12 +166,21 @@ mod tests {
             }
         };
         match stats.delays(std::process::id() as i32) {
-            Ok(d) => assert!(d.0.iter().all(|seconds| (0.0..1e6).contains(seconds)), "{d:?}"),
+            Ok(d) => assert!(
+                d.0.iter().all(|seconds| (0.0..1e6).contains(seconds)),
+                "{d:?}"
+            ),
             Err(e) => {
-                assert!(!root || std::env::var_os("CI").is_none(), "root may ask: {e}");
+                assert!(
+                    !root || std::env::var_os("CI").is_none(),
+                    "root may ask: {e}"
+                );
                 return eprintln!("skipped: may not ask: {e}");
             }
         }
-        assert_eq!(stats.delays(i32::MAX).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+        assert_eq!(
+            stats.delays(i32::MAX).unwrap_err().raw_os_error(),
+            Some(libc::ESRCH)
+        );
     }
 }

@@ -59,12 +59,21 @@ impl Before {
     /// A sentence, where there are none or more than [`MOST`].
     pub fn look(pids: &[i32], to: To) -> Result<Before, String> {
         let all = with_descendants(pids);
-        let threads = all.iter().flat_map(|&pid| tids(pid).into_iter().map(move |tid| (pid, tid)));
-        let was: Vec<Was> = threads.filter_map(|(pid, tid)| was(pid, tid, &to)).take(MOST + 1).collect();
+        let threads = all
+            .iter()
+            .flat_map(|&pid| tids(pid).into_iter().map(move |tid| (pid, tid)));
+        let was: Vec<Was> = threads
+            .filter_map(|(pid, tid)| was(pid, tid, &to))
+            .take(MOST + 1)
+            .collect();
         match was.len() {
             0 => Err("the server's threads could not be looked at".to_owned()),
             n if n > MOST => Err(format!("the server has more than {MOST} threads")),
-            _ => Ok(Before { boot: child::boot_id(), to, was }),
+            _ => Ok(Before {
+                boot: child::boot_id(),
+                to,
+                was,
+            }),
         }
     }
 
@@ -73,7 +82,10 @@ impl Before {
     /// # Errors
     /// The first that the kernel did not allow.
     pub fn change(&self) -> io::Result<()> {
-        self.was.iter().filter(|w| w.lives()).try_for_each(|w| set(w.tid, &self.to))
+        self.was
+            .iter()
+            .filter(|w| w.lives())
+            .try_for_each(|w| set(w.tid, &self.to))
     }
 
     /// Gives back what they had, to those as well that inherited the change and have not changed it themselves.
@@ -84,25 +96,48 @@ impl Before {
         if self.boot != child::boot_id() {
             return Ok(());
         }
-        let known = self.was.iter().filter(|w| w.lives()).map(|w| set(w.tid, &w.had)).fold(Ok(()), io::Result::and);
-        self.made_meanwhile().iter().map(|(tid, had)| set(*tid, had)).fold(known, io::Result::and)
+        let known = self
+            .was
+            .iter()
+            .filter(|w| w.lives())
+            .map(|w| set(w.tid, &w.had))
+            .fold(Ok(()), io::Result::and);
+        self.made_meanwhile()
+            .iter()
+            .map(|(tid, had)| set(*tid, had))
+            .fold(known, io::Result::and)
     }
 
     /// Threads that were made meanwhile, with what their process or its nearest ancestor had.
     fn made_meanwhile(&self) -> Vec<(i32, To)> {
         let known: BTreeSet<i32> = self.was.iter().map(|w| w.tid).collect();
-        let mains: BTreeMap<i32, &Was> =
-            self.was.iter().filter(|w| w.tid == w.pid && w.lives()).map(|w| (w.pid, w)).collect();
+        let mains: BTreeMap<i32, &Was> = self
+            .was
+            .iter()
+            .filter(|w| w.tid == w.pid && w.lives())
+            .map(|w| (w.pid, w))
+            .collect();
         let roots: Vec<i32> = mains.keys().copied().collect();
         let parents = parents();
         let of = |pid: i32| {
-            let mut above = std::iter::successors(Some(pid), |at| parents.get(at).copied()).take(DEEPEST);
+            let mut above =
+                std::iter::successors(Some(pid), |at| parents.get(at).copied()).take(DEEPEST);
             above.find_map(|at| mains.get(&at)).map(|w| w.had.clone())
         };
-        let new = |pid: i32| tids(pid).into_iter().filter(|tid| !known.contains(tid)).collect::<Vec<i32>>();
-        let changed = |pid: i32, tid: i32| was(pid, tid, &self.to).is_some_and(|now| now.had == self.to);
-        let all = with_descendants(&roots).into_iter().flat_map(|pid| new(pid).into_iter().map(move |tid| (pid, tid)));
-        all.filter(|(pid, tid)| changed(*pid, *tid)).filter_map(|(pid, tid)| Some((tid, of(pid)?))).collect()
+        let new = |pid: i32| {
+            tids(pid)
+                .into_iter()
+                .filter(|tid| !known.contains(tid))
+                .collect::<Vec<i32>>()
+        };
+        let changed =
+            |pid: i32, tid: i32| was(pid, tid, &self.to).is_some_and(|now| now.had == self.to);
+        let all = with_descendants(&roots)
+            .into_iter()
+            .flat_map(|pid| new(pid).into_iter().map(move |tid| (pid, tid)));
+        all.filter(|(pid, tid)| changed(*pid, *tid))
+            .filter_map(|(pid, tid)| Some((tid, of(pid)?)))
+            .collect()
     }
 
     /// Whether it is one that [`Before::look`] can have made.
@@ -112,8 +147,12 @@ impl Before {
             To::Cpus(cpus) => !cpus.is_empty() && cpus.len() <= libc::CPU_SETSIZE as usize,
         };
         let same = |a: &To, b: &To| std::mem::discriminant(a) == std::mem::discriminant(b);
-        let thread = |w: &Was| w.pid > 1 && w.tid > 1 && plausible(&w.had) && same(&w.had, &self.to);
-        self.boot.len() <= 64 && self.was.len() <= MOST && plausible(&self.to) && self.was.iter().all(thread)
+        let thread =
+            |w: &Was| w.pid > 1 && w.tid > 1 && plausible(&w.had) && same(&w.had, &self.to);
+        self.boot.len() <= 64
+            && self.was.len() <= MOST
+            && plausible(&self.to)
+            && self.was.iter().all(thread)
     }
 }
 
@@ -138,7 +177,12 @@ fn was(pid: i32, tid: i32, like: &To) -> Option<Was> {
         To::Nice(_) => To::Nice(stat.nice),
         To::Cpus(_) => To::Cpus(parse_list(&sample::status(&dir)?.cpus_allowed?)?),
     };
-    Some(Was { pid, tid, started: stat.started, had })
+    Some(Was {
+        pid,
+        tid,
+        started: stat.started,
+        had,
+    })
 }
 
 /// A thread that has ended meanwhile needs nothing.
@@ -156,7 +200,10 @@ fn set(tid: i32, to: &To) -> io::Result<()> {
 
 fn parents() -> BTreeMap<i32, i32> {
     let parent = |pid: i32| Some((pid, sample::process(pid)?.parent));
-    sample::numbers(Path::new("/proc")).into_iter().filter_map(parent).collect()
+    sample::numbers(Path::new("/proc"))
+        .into_iter()
+        .filter_map(parent)
+        .collect()
 }
 
 /// These processes and all that descend from them.
@@ -164,7 +211,10 @@ pub fn with_descendants(pids: &[i32]) -> BTreeSet<i32> {
     let mut parents = parents();
     let mut all: BTreeSet<i32> = pids.iter().copied().filter(|pid| *pid > 1).collect();
     loop {
-        let more: Vec<i32> = parents.extract_if(.., |_, parent| all.contains(parent)).map(|(pid, _)| pid).collect();
+        let more: Vec<i32> = parents
+            .extract_if(.., |_, parent| all.contains(parent))
+            .map(|(pid, _)| pid)
+            .collect();
         if more.is_empty() {
             return all;
         }
@@ -185,7 +235,14 @@ mod tests {
         fn new() -> Shell {
             let script = "read x; sleep 60 & echo $!; read y; kill $!";
             let mut command = Command::new("sh");
-            Shell(command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+            Shell(
+                command
+                    .args(["-c", script])
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap(),
+            )
         }
 
         fn pid(&self) -> i32 {
@@ -196,7 +253,9 @@ mod tests {
             use std::io::{BufRead, Write};
             self.0.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
             let mut line = String::new();
-            io::BufReader::new(self.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+            io::BufReader::new(self.0.stdout.as_mut().unwrap())
+                .read_line(&mut line)
+                .unwrap();
             line.trim().parse().unwrap()
         }
     }
@@ -226,7 +285,11 @@ mod tests {
         let restored = before.restore();
         if crate::system::is_root() {
             restored.unwrap();
-            assert_eq!((nice(shell.pid()), nice(child)), (own, own), "the child inherited it");
+            assert_eq!(
+                (nice(shell.pid()), nice(child)),
+                (own, own),
+                "the child inherited it"
+            );
             before.restore().unwrap();
         }
     }
@@ -236,7 +299,13 @@ mod tests {
         let shell = Shell::new();
         let all = affinity::allowed_cpus().unwrap();
         let cpus = |pid: i32| {
-            parse_list(&sample::status(Path::new(&format!("/proc/{pid}"))).unwrap().cpus_allowed.unwrap()).unwrap()
+            parse_list(
+                &sample::status(Path::new(&format!("/proc/{pid}")))
+                    .unwrap()
+                    .cpus_allowed
+                    .unwrap(),
+            )
+            .unwrap()
         };
         let before = Before::look(&[shell.pid()], To::Cpus(vec![all[0]])).unwrap();
         before.change().unwrap();
@@ -254,6 +323,9 @@ mod tests {
         assert_ne!(nice(shell.pid()), 19);
         before.was[0].tid = 1;
         assert!(!before.is_plausible());
-        assert!(Before::look(&[1], To::Nice(19)).is_err(), "the first process is nobody's to change");
+        assert!(
+            Before::look(&[1], To::Nice(19)).is_err(),
+            "the first process is nobody's to change"
+        );
     }
 }

@@ -37,7 +37,9 @@ pub struct Raw<'a> {
 impl Raw<'_> {
     /// The tracepoint's id.
     pub fn id(&self) -> u32 {
-        self.data.get(..2).map_or(0, |b| u32::from(u16::from_ne_bytes([b[0], b[1]])))
+        self.data
+            .get(..2)
+            .map_or(0, |b| u32::from(u16::from_ne_bytes([b[0], b[1]])))
     }
 }
 
@@ -73,14 +75,20 @@ impl Rings {
     /// # Errors
     /// What `perf_event_open` or `mmap` said: usually a lack of permission.
     pub fn open(points: &[Point], bytes: usize) -> io::Result<Rings> {
-        let rings = online_cpus()?.into_iter().map(|cpu| Ring::open(cpu, points, bytes)).collect::<io::Result<_>>()?;
+        let rings = online_cpus()?
+            .into_iter()
+            .map(|cpu| Ring::open(cpu, points, bytes))
+            .collect::<io::Result<_>>()?;
         Ok(Rings { rings })
     }
 
     /// Lets events flow, or stops them; what the rings hold stays.
     pub fn switch(&self, on: bool) -> io::Result<()> {
         // Each CPU is asked once: its other events follow the first one, which leads their group.
-        self.rings.iter().filter_map(|r| r.events.first()).try_for_each(|event| switch(event, on, 0))
+        self.rings
+            .iter()
+            .filter_map(|r| r.events.first())
+            .try_for_each(|event| switch(event, on, 0))
     }
 
     /// CPUs that have a ring.
@@ -102,14 +110,18 @@ impl Rings {
     /// Whether a ring has no room for another record, so that something may have been lost of which no record could
     /// tell.
     pub fn full(&self) -> bool {
-        self.rings.iter().any(|r| r.word(DATA_SIZE).saturating_sub(r.waiting()) < RECORD_BYTES)
+        self.rings
+            .iter()
+            .any(|r| r.word(DATA_SIZE).saturating_sub(r.waiting()) < RECORD_BYTES)
     }
 
     /// Takes everything out of the rings, in order per CPU but not between CPUs. Returns the number of events that were
     /// lost.
     pub fn drain(&mut self, mut take: impl FnMut(Raw)) -> u64 {
         let with_cpu = self.rings.iter_mut().map(|r| (r.cpu, r));
-        with_cpu.map(|(cpu, r)| r.drain(|_, body| _ = sample(cpu, body).map(&mut take))).sum()
+        with_cpu
+            .map(|(cpu, r)| r.drain(|_, body| _ = sample(cpu, body).map(&mut take)))
+            .sum()
     }
 }
 
@@ -125,7 +137,12 @@ impl Ring {
         let page = page_bytes() as usize;
         let length = page + bytes.max(page).next_power_of_two();
         let map = Mapping::new(Some(event.as_fd()), length, READ_WRITE, libc::MAP_SHARED, 0)?;
-        Ok(Ring { cpu, map, events: vec![event], scratch: Vec::new() })
+        Ok(Ring {
+            cpu,
+            map,
+            events: vec![event],
+            scratch: Vec::new(),
+        })
     }
 
     fn open(cpu: usize, points: &[Point], bytes: usize) -> io::Result<Ring> {
@@ -133,7 +150,11 @@ impl Ring {
         let mut ring = Ring::of_event(open_event(first, cpu, None)?, cpu, bytes)?;
         for point in others {
             let event = open_event(point, cpu, ring.events.first())?;
-            ioctl(&event, bindings::SET_OUTPUT, ring.events[0].as_raw_fd() as usize)?;
+            ioctl(
+                &event,
+                bindings::SET_OUTPUT,
+                ring.events[0].as_raw_fd() as usize,
+            )?;
             ring.events.push(event);
         }
         Ok(ring)
@@ -157,7 +178,10 @@ impl Ring {
     /// Takes what waits in the ring, gives its room back to the kernel, and hands over each sample's flags and body.
     /// Returns how many records the kernel says it lost.
     pub(crate) fn drain(&mut self, take: impl FnMut(u16, &[u8])) -> u64 {
-        let (offset, size) = (self.word(DATA_OFFSET) as usize, self.word(DATA_SIZE) as usize);
+        let (offset, size) = (
+            self.word(DATA_OFFSET) as usize,
+            self.word(DATA_SIZE) as usize,
+        );
         let (head, tail) = (self.word(HEAD), self.word(TAIL));
         let filled = (head.wrapping_sub(tail) as usize).min(size);
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -168,7 +192,9 @@ impl Ring {
             for (from, n) in [(start, first), (0, filled - first)] {
                 // SAFETY: from + n ≤ size and offset + size ≤ the mapping's length; the kernel does not write between
                 // tail and head.
-                scratch.extend_from_slice(unsafe { std::slice::from_raw_parts(self.map.start.add(offset + from), n) });
+                scratch.extend_from_slice(unsafe {
+                    std::slice::from_raw_parts(self.map.start.add(offset + from), n)
+                });
             }
         }
         // SAFETY: as in `word`; storing the tail gives the bytes, which were copied, back to the kernel.
@@ -184,7 +210,13 @@ fn sample(cpu: usize, body: &[u8]) -> Option<Raw<'_>> {
     let mut words = Words(body);
     let ((pid, tid), time) = (words.who()?, words.next()?);
     let (length, data) = words.0.split_first_chunk()?;
-    Some(Raw { cpu, time, pid, tid, data: data.get(..u32::from_ne_bytes(*length) as usize)? })
+    Some(Raw {
+        cpu,
+        time,
+        pid,
+        tid,
+        data: data.get(..u32::from_ne_bytes(*length) as usize)?,
+    })
 }
 
 /// Walks the samples of a drained ring: each one's flags and body. Returns how many records the kernel says it lost.
@@ -207,7 +239,9 @@ fn header(bytes: &[u8]) -> Option<(u32, u16, usize)> {
     let kind = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?);
     let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
     let size = usize::from(half(6)?);
-    (8..=bytes.len()).contains(&size).then_some((kind, half(4)?, size))
+    (8..=bytes.len())
+        .contains(&size)
+        .then_some((kind, half(4)?, size))
 }
 
 /// The body of a record, word by word.
@@ -236,9 +270,19 @@ impl Iterator for Words<'_> {
 /// it does.
 fn open_event(point: &Point, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let sample = bindings::PERF_SAMPLE_TID | bindings::PERF_SAMPLE_TIME | bindings::PERF_SAMPLE_RAW;
-    let mut attr = timed(attributes(bindings::PERF_TYPE_TRACEPOINT, point.id.into(), 1, sample));
+    let mut attr = timed(attributes(
+        bindings::PERF_TYPE_TRACEPOINT,
+        point.id.into(),
+        1,
+        sample,
+    ));
     attr.set_disabled(leader.is_none().into());
-    let event = perf_event_open(&attr, ANY, cpu as i32, leader.map_or(ANY, AsRawFd::as_raw_fd))?;
+    let event = perf_event_open(
+        &attr,
+        ANY,
+        cpu as i32,
+        leader.map_or(ANY, AsRawFd::as_raw_fd),
+    )?;
     if let Some(filter) = &point.filter {
         let text = std::ffi::CString::new(filter.as_str())?;
         ioctl(&event, bindings::SET_FILTER, text.as_ptr() as usize)?;
@@ -251,10 +295,21 @@ pub(crate) const ANY: libc::c_int = -1;
 
 /// What the kernel is told of an event: its kind, what of it, after how many a sample is taken (0 for none), and what
 /// is in one.
-pub(crate) fn attributes(kind: u32, config: u64, sample_period: u64, sample: u32) -> perf_event_attr {
+pub(crate) fn attributes(
+    kind: u32,
+    config: u64,
+    sample_period: u64,
+    sample: u32,
+) -> perf_event_attr {
     // The structure as of version 5, which every kernel since 4.1 takes.
     let size = bindings::PERF_ATTR_SIZE_VER5;
-    let mut attr = perf_event_attr { type_: kind, size, config, sample_type: sample.into(), ..Default::default() };
+    let mut attr = perf_event_attr {
+        type_: kind,
+        size,
+        config,
+        sample_type: sample.into(),
+        ..Default::default()
+    };
     attr.sample_period = sample_period;
     attr
 }
@@ -267,12 +322,21 @@ pub(crate) fn timed(mut attr: perf_event_attr) -> perf_event_attr {
 }
 
 /// Opens an event of a thread (0 is the calling one) on a CPU, in the group of this leader.
-pub(crate) fn perf_event_open(attr: &perf_event_attr, thread: i32, cpu: i32, leader: i32) -> io::Result<OwnedFd> {
+pub(crate) fn perf_event_open(
+    attr: &perf_event_attr,
+    thread: i32,
+    cpu: i32,
+    leader: i32,
+) -> io::Result<OwnedFd> {
     // The kernel writes the size that it expects into what it does not take.
     let (mut attr, flags) = (*attr, bindings::PERF_FLAG_FD_CLOEXEC.into());
     // SAFETY: the attr is initialised and outlives the call; the rest are plain numbers. The kernel makes a new
     // descriptor.
-    unsafe { made(perf_event_open_sys::perf_event_open(&mut attr, thread, cpu, leader, flags)) }
+    unsafe {
+        made(perf_event_open_sys::perf_event_open(
+            &mut attr, thread, cpu, leader, flags,
+        ))
+    }
 }
 
 /// One of the requests that the bindings name, whose own functions take the period by value where the kernel reads it
@@ -285,7 +349,15 @@ pub(crate) fn ioctl(event: &impl AsRawFd, request: u32, argument: usize) -> io::
 
 /// Lets an event flow, or stops it.
 pub(crate) fn switch(event: &impl AsRawFd, on: bool, argument: usize) -> io::Result<()> {
-    ioctl(event, if on { bindings::ENABLE } else { bindings::DISABLE }, argument)
+    ioctl(
+        event,
+        if on {
+            bindings::ENABLE
+        } else {
+            bindings::DISABLE
+        },
+        argument,
+    )
 }
 
 /// The CPUs that are online.
@@ -301,7 +373,10 @@ pub fn thread_cpu_seconds() -> f64 {
 
 /// Nanoseconds on the monotonic clock, on which samples are stamped.
 pub fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the pointer is to a timespec of ours.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -341,7 +416,11 @@ mod tests {
         bytes.extend(&sample(9, 44, &[6, 0])[..20]);
         let mut seen = Vec::new();
         let told = |r: Raw| (r.cpu, r.time, r.tid, r.id());
-        assert_eq!(each_sample(&bytes, |_, body| seen.extend(super::sample(1, body).map(told))), 9);
+        assert_eq!(
+            each_sample(&bytes, |_, body| seen
+                .extend(super::sample(1, body).map(told))),
+            9
+        );
         assert_eq!(seen, [(1, 7, 42, 5), (1, 8, 43, 6)]);
     }
 
@@ -351,13 +430,19 @@ mod tests {
         each_sample(&[0; 64], |_, _| n += 1);
         let mut lying = sample(7, 42, &[5, 0]);
         lying[24..28].copy_from_slice(&u32::MAX.to_ne_bytes());
-        each_sample(&lying, |_, body| n += usize::from(super::sample(0, body).is_some()));
+        each_sample(&lying, |_, body| {
+            n += usize::from(super::sample(0, body).is_some())
+        });
         assert_eq!(n, 0);
     }
 
     #[test]
     fn the_attributes_have_the_size_that_the_kernel_expects() {
         let attr = attributes(0, 0, 0, 0);
-        assert_eq!((attr.size, offset_of!(perf_event_attr, aux_sample_size)), (112, 112), "what came after version 5");
+        assert_eq!(
+            (attr.size, offset_of!(perf_event_attr, aux_sample_size)),
+            (112, 112),
+            "what came after version 5"
+        );
     }
 }

@@ -25,12 +25,18 @@ pub struct Tracepoint {
 impl Tracepoint {
     /// The place of a field of exactly this many bytes.
     pub fn sized(&self, field: &str, bytes: usize) -> Option<usize> {
-        self.fields.get(field).filter(|&&(_, size)| size == bytes).map(|&(at, _)| at)
+        self.fields
+            .get(field)
+            .filter(|&&(_, size)| size == bytes)
+            .map(|&(at, _)| at)
     }
 
     /// The place of a field of at least this many bytes: an array whose length differs between kernels.
     pub fn at_least(&self, field: &str, bytes: usize) -> Option<usize> {
-        self.fields.get(field).filter(|&&(_, size)| size >= bytes).map(|&(at, _)| at)
+        self.fields
+            .get(field)
+            .filter(|&&(_, size)| size >= bytes)
+            .map(|&(at, _)| at)
     }
 }
 
@@ -45,8 +51,16 @@ pub fn parse_format(text: &str) -> Option<Tracepoint> {
             let mut parts = rest.split(';').map(str::trim);
             let name = parts.next()?.rsplit(' ').next()?;
             let name = name.trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
-            let number = |key: &str| parts.clone().find_map(|part| part.strip_prefix(key))?.parse().ok();
-            tracepoint.fields.insert(name.to_owned(), (number("offset:")?, number("size:")?));
+            let number = |key: &str| {
+                parts
+                    .clone()
+                    .find_map(|part| part.strip_prefix(key))?
+                    .parse()
+                    .ok()
+            };
+            tracepoint
+                .fields
+                .insert(name.to_owned(), (number("offset:")?, number("size:")?));
         }
     }
     (tracepoint.id != 0).then_some(tracepoint)
@@ -65,14 +79,27 @@ pub fn find(names: &[&str]) -> Result<Vec<Option<Tracepoint>>, String> {
 }
 
 /// Reads something of tracefs where it is mounted, else where a passing thread mounts it for itself.
-fn mounted<T: Send + 'static>(read: impl FnOnce(&Path) -> Result<T, String> + Send + 'static) -> Result<T, String> {
-    if let Some(mount) = MOUNTS.map(Path::new).into_iter().find(|mount| mount.join("events").exists()) {
+fn mounted<T: Send + 'static>(
+    read: impl FnOnce(&Path) -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    if let Some(mount) = MOUNTS
+        .map(Path::new)
+        .into_iter()
+        .find(|mount| mount.join("events").exists())
+    {
         return read(mount);
     }
-    let thread = std::thread::Builder::new().name("tracefs".into()).spawn(move || {
-        mount_privately().map_err(|e| format!("tracefs is not mounted at {} and cannot be mounted: {e}", MOUNTS[0]))?;
-        read(Path::new(MOUNTS[0]))
-    });
+    let thread = std::thread::Builder::new()
+        .name("tracefs".into())
+        .spawn(move || {
+            mount_privately().map_err(|e| {
+                format!(
+                    "tracefs is not mounted at {} and cannot be mounted: {e}",
+                    MOUNTS[0]
+                )
+            })?;
+            read(Path::new(MOUNTS[0]))
+        });
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(result)) => result,
         _ => Err("tracefs could not be read".into()),
@@ -90,8 +117,15 @@ pub struct SwitchedOn {
 }
 
 /// Groups of events, and single ones, that tell of faults: what rasdaemon switches on (its `ras-events.c`).
-const OF_FAULTS: [&str; 7] =
-    ["ras", "mce", "devlink", "thermal", "block:block_rq_error", "block:block_rq_complete", "net:net_dev_xmit_timeout"];
+const OF_FAULTS: [&str; 7] = [
+    "ras",
+    "mce",
+    "devlink",
+    "thermal",
+    "block:block_rq_error",
+    "block:block_rq_complete",
+    "net:net_dev_xmit_timeout",
+];
 
 /// What is switched on now. What perf and programs in the kernel have attached is not in it: the kernel keeps that
 /// apart.
@@ -103,12 +137,21 @@ pub fn switched_on() -> Result<SwitchedOn, String> {
 }
 
 fn switched_on_in(mount: &Path) -> Result<SwitchedOn, String> {
-    let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()));
-    let instances = fs::read_dir(mount.join("instances")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let read = |path: PathBuf| {
+        fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+    };
+    let instances = fs::read_dir(mount.join("instances"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let mut found = SwitchedOn::default();
-    for (i, instance) in std::iter::once(mount.to_owned()).chain(instances).enumerate() {
-        let texts =
-            read(instance.join("set_event")).and_then(|events| Ok((events, read(instance.join("current_tracer"))?)));
+    for (i, instance) in std::iter::once(mount.to_owned())
+        .chain(instances)
+        .enumerate()
+    {
+        let texts = read(instance.join("set_event"))
+            .and_then(|events| Ok((events, read(instance.join("current_tracer"))?)));
         // An instance may go away meanwhile.
         let (events, tracer) = match texts {
             Ok(texts) => texts,
@@ -131,9 +174,11 @@ fn costs(event: &str) -> bool {
 fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, String> {
     let read = |name: &&str| {
         let path: PathBuf = mount.join("events").join(name).join("format");
-        let text = there(fs::read_to_string(&path)).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+        let text = there(fs::read_to_string(&path))
+            .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         let wrong = || format!("{} is not the description of a tracepoint", path.display());
-        text.map(|text| parse_format(&text).ok_or_else(wrong)).transpose()
+        text.map(|text| parse_format(&text).ok_or_else(wrong))
+            .transpose()
     };
     names.iter().map(read).collect()
 }
@@ -142,8 +187,17 @@ fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, Str
 fn mount_privately() -> io::Result<()> {
     // SAFETY: it is the mounts that the thread no longer shares; memory and descriptors stay shared.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
-    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
-    Ok(mount("tracefs", MOUNTS[0], "tracefs", MountFlags::empty(), None)?)
+    mount_change(
+        "/",
+        MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
+    )?;
+    Ok(mount(
+        "tracefs",
+        MOUNTS[0],
+        "tracefs",
+        MountFlags::empty(),
+        None,
+    )?)
 }
 
 #[cfg(test)]
@@ -164,10 +218,17 @@ mod tests {
         assert_eq!(t.id, 372);
         assert_eq!(t.fields["prev_comm"], (8, 16));
         assert_eq!(
-            (t.sized("prev_state", 8), t.sized("prev_state", 4), t.sized("next_pid", 4)),
+            (
+                t.sized("prev_state", 8),
+                t.sized("prev_state", 4),
+                t.sized("next_pid", 4)
+            ),
             (Some(32), None, None)
         );
-        assert_eq!((t.at_least("prev_comm", 8), t.at_least("prev_comm", 17)), (Some(8), None));
+        assert_eq!(
+            (t.at_least("prev_comm", 8), t.at_least("prev_comm", 17)),
+            (Some(8), None)
+        );
     }
 
     #[test]
@@ -177,7 +238,13 @@ mod tests {
         fs::create_dir_all(&point).unwrap();
         fs::write(point.join("format"), SWITCH).unwrap();
         let found = read_all(dir.path(), &["sched/sched_switch", "sched/none"]).unwrap();
-        assert_eq!(found.iter().map(|t| t.as_ref().map(|t| t.id)).collect::<Vec<_>>(), [Some(372), None]);
+        assert_eq!(
+            found
+                .iter()
+                .map(|t| t.as_ref().map(|t| t.id))
+                .collect::<Vec<_>>(),
+            [Some(372), None]
+        );
         fs::write(point.join("format"), "nothing").unwrap();
         assert!(read_all(dir.path(), &["sched/sched_switch"]).is_err());
     }
@@ -193,7 +260,11 @@ mod tests {
         };
         instance("", "", "nop\n");
         assert_eq!(switched_on_in(dir.path()), Ok(SwitchedOn::default()));
-        instance("instances/rasdaemon", "ras:mc_event\nmce:mce_record\nblock:block_rq_error\n", "nop\n");
+        instance(
+            "instances/rasdaemon",
+            "ras:mc_event\nmce:mce_record\nblock:block_rq_error\n",
+            "nop\n",
+        );
         assert_eq!(
             switched_on_in(dir.path()),
             Ok(SwitchedOn::default()),
@@ -201,15 +272,29 @@ mod tests {
         );
         instance("", "sched:sched_switch\nuprobes:malloc\n", "function\n");
         instance("instances/mine", "raw_syscalls:sys_enter\n", "nop\n");
-        assert_eq!(switched_on_in(dir.path()), Ok(SwitchedOn { events: 3, tracers: 1 }));
+        assert_eq!(
+            switched_on_in(dir.path()),
+            Ok(SwitchedOn {
+                events: 3,
+                tracers: 1
+            })
+        );
         fs::remove_file(dir.path().join("set_event")).unwrap();
-        assert!(switched_on_in(dir.path()).unwrap_err().contains("set_event"), "what cannot be read is not nothing");
+        assert!(
+            switched_on_in(dir.path())
+                .unwrap_err()
+                .contains("set_event"),
+            "what cannot be read is not nothing"
+        );
     }
 
     #[test]
     fn what_is_not_a_format_file_is_refused() {
         assert_eq!(parse_format(""), None);
         assert_eq!(parse_format("ID: x\n"), None);
-        assert_eq!(parse_format("ID: 5\n\tfield:int a;\toffset:x;\tsize:4;\n"), None);
+        assert_eq!(
+            parse_format("ID: 5\n\tfield:int a;\toffset:x;\tsize:4;\n"),
+            None
+        );
     }
 }

@@ -31,15 +31,23 @@ impl Turn {
     ///
     /// # Errors
     /// Another process kept it, or there was enough of waiting.
-    pub fn take(name: &str, patience: Duration, enough: &mut dyn FnMut() -> bool) -> Result<Turn, NoTurn> {
-        let Ok(address) = SocketAddr::from_abstract_name(name) else { return Ok(Turn(None)) };
+    pub fn take(
+        name: &str,
+        patience: Duration,
+        enough: &mut dyn FnMut() -> bool,
+    ) -> Result<Turn, NoTurn> {
+        let Ok(address) = SocketAddr::from_abstract_name(name) else {
+            return Ok(Turn(None));
+        };
         let end = Instant::now() + patience;
         let mut asked = false;
         loop {
             match UnixListener::bind_addr(&address) {
                 Ok(listener) => return Ok(Turn(Some(listener))),
                 // Once: each question stays in the holder's queue of connections.
-                Err(e) if e.kind() == io::ErrorKind::AddrInUse && (asked || heeded(name)) => asked = true,
+                Err(e) if e.kind() == io::ErrorKind::AddrInUse && (asked || heeded(name)) => {
+                    asked = true
+                }
                 Err(_) => return Ok(Turn(None)),
             }
             if enough() {
@@ -61,9 +69,16 @@ impl Turn {
 /// Whether the holder is one to wait for: root, or this user. Whose queue of connections is full, or who cannot be
 /// asked, is not waited for.
 fn heeded(name: &str) -> bool {
-    let Ok(address) = net::SocketAddrUnix::new_abstract_name(name.as_bytes()) else { return false };
+    let Ok(address) = net::SocketAddrUnix::new_abstract_name(name.as_bytes()) else {
+        return false;
+    };
     let flags = net::SocketFlags::NONBLOCK | net::SocketFlags::CLOEXEC;
-    let Ok(socket) = net::socket_with(net::AddressFamily::UNIX, net::SocketType::STREAM, flags, None) else {
+    let Ok(socket) = net::socket_with(
+        net::AddressFamily::UNIX,
+        net::SocketType::STREAM,
+        flags,
+        None,
+    ) else {
         return false;
     };
     match net::connect(&socket, &address) {
@@ -73,7 +88,8 @@ fn heeded(name: &str) -> bool {
         Err(_) => return false,
     }
     let own = rustix::process::geteuid();
-    net::sockopt::socket_peercred(&socket).is_ok_and(|other| other.uid.is_root() || other.uid == own)
+    net::sockopt::socket_peercred(&socket)
+        .is_ok_and(|other| other.uid.is_root() || other.uid == own)
 }
 
 #[cfg(test)]
@@ -83,11 +99,15 @@ mod tests {
     #[test]
     fn one_at_a_time_has_it_and_the_next_one_after_it_is_dropped() {
         let name = format!("fingerpost-test-turn-{}", std::process::id());
-        let take = |patience: u64| Turn::take(&name, Duration::from_millis(patience), &mut || false);
+        let take =
+            |patience: u64| Turn::take(&name, Duration::from_millis(patience), &mut || false);
         let first = take(0).unwrap();
         assert!(first.is_held());
         assert_eq!(take(30).unwrap_err(), NoTurn::Kept);
-        assert_eq!(Turn::take(&name, Duration::from_secs(60), &mut || true).unwrap_err(), NoTurn::Stopped);
+        assert_eq!(
+            Turn::take(&name, Duration::from_secs(60), &mut || true).unwrap_err(),
+            NoTurn::Stopped
+        );
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| take(60_000).unwrap().is_held());
             drop(first);

@@ -25,18 +25,27 @@ impl FileReader {
 
     /// Reads a file from its beginning, as much as fits, and tells how much that was.
     pub fn read(&mut self, path: &CStr, buffer: &mut [u8]) -> io::Result<usize> {
-        let slot = DestinationSlot::try_from_slot_target(0).map_err(|_| io::Error::other("no slot"))?;
-        let open =
-            opcode::OpenAt::new(types::Fd(libc::AT_FDCWD), path.as_ptr()).flags(libc::O_RDONLY).file_index(Some(slot));
-        let read = opcode::Read::new(Fixed(0), buffer.as_mut_ptr(), u32::try_from(buffer.len()).unwrap_or(u32::MAX));
+        let slot =
+            DestinationSlot::try_from_slot_target(0).map_err(|_| io::Error::other("no slot"))?;
+        let open = opcode::OpenAt::new(types::Fd(libc::AT_FDCWD), path.as_ptr())
+            .flags(libc::O_RDONLY)
+            .file_index(Some(slot));
+        let read = opcode::Read::new(
+            Fixed(0),
+            buffer.as_mut_ptr(),
+            u32::try_from(buffer.len()).unwrap_or(u32::MAX),
+        );
         // A read that is shorter than the buffer breaks an ordinary chain; a hard link goes on.
         let chain = [
             open.build().user_data(OPEN).flags(squeue::Flags::IO_LINK),
-            read.build().user_data(READ).flags(squeue::Flags::IO_HARDLINK),
+            read.build()
+                .user_data(READ)
+                .flags(squeue::Flags::IO_HARDLINK),
             opcode::Close::new(Fixed(0)).build().user_data(CLOSE),
         ];
         // SAFETY: path and buffer outlive the requests, because all three completions are waited for below.
-        unsafe { self.ring.submission().push_multiple(&chain) }.map_err(|e| io::Error::other(e.to_string()))?;
+        unsafe { self.ring.submission().push_multiple(&chain) }
+            .map_err(|e| io::Error::other(e.to_string()))?;
         self.wait(chain.len())
     }
 
@@ -92,6 +101,9 @@ mod tests {
             }
         }
         let none = CString::new(dir.path().join("none").to_str().unwrap()).unwrap();
-        assert_eq!(reader.read(&none, &mut buffer).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            reader.read(&none, &mut buffer).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
     }
 }

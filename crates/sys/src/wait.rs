@@ -25,8 +25,14 @@ pub fn drain(fd: BorrowedFd) {
 /// Waits until one of the descriptors is readable or the time is over, and tells which are. A signal ends the wait
 /// early.
 pub fn any(fds: &[BorrowedFd], time: Duration) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<PollFd> = fds.iter().map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-    let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+    let mut polled: Vec<PollFd> = fds
+        .iter()
+        .map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        .collect();
+    let time = Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: time.subsec_nanos().into(),
+    };
     match poll(&mut polled, Some(&time)) {
         Err(Errno::INTR) => Ok(vec![false; fds.len()]),
         Err(e) => Err(e.into()),
@@ -46,11 +52,17 @@ mod tests {
         let path = dir.path().join("out");
         std::fs::write(&path, "").unwrap();
         let fd = writes(&path).unwrap();
-        assert_eq!(any(&[fd.as_fd()], Duration::from_millis(1)).unwrap(), [false]);
+        assert_eq!(
+            any(&[fd.as_fd()], Duration::from_millis(1)).unwrap(),
+            [false]
+        );
         std::fs::write(&path, "x").unwrap();
         assert_eq!(any(&[fd.as_fd()], Duration::from_secs(20)).unwrap(), [true]);
         drain(fd.as_fd());
-        assert_eq!(any(&[fd.as_fd()], Duration::from_millis(1)).unwrap(), [false]);
+        assert_eq!(
+            any(&[fd.as_fd()], Duration::from_millis(1)).unwrap(),
+            [false]
+        );
         assert!(writes(Path::new("/nonexistent/x")).is_err());
     }
 }

@@ -32,10 +32,15 @@ pub fn available() -> bool {
 pub fn choose() -> io::Result<Choice> {
     let numbers = numbers();
     if let Some(&number) = numbers.iter().find(|n| size(**n) == Some(0)) {
-        return Ok(Choice { number, make: false });
+        return Ok(Choice {
+            number,
+            make: false,
+        });
     }
     // The kernel gives the lowest number that is free (`idr_alloc` in drivers/block/zram/zram_drv.c).
-    let number = (0..).find(|n| !numbers.contains(n)).expect("there are more numbers than devices");
+    let number = (0..)
+        .find(|n| !numbers.contains(n))
+        .expect("there are more numbers than devices");
     Ok(Choice { number, make: true })
 }
 
@@ -62,7 +67,10 @@ pub fn tear_down(choice: Choice, bytes: u64) -> io::Result<()> {
         _ => return Ok(()),
     }
     if choice.make {
-        fs::write("/sys/class/zram-control/hot_remove", choice.number.to_string())?;
+        fs::write(
+            "/sys/class/zram-control/hot_remove",
+            choice.number.to_string(),
+        )?;
     }
     Ok(())
 }
@@ -72,12 +80,19 @@ fn attribute(number: u32, name: &str) -> String {
 }
 
 fn size(number: u32) -> Option<u64> {
-    fs::read_to_string(attribute(number, "disksize")).ok()?.trim().parse().ok()
+    fs::read_to_string(attribute(number, "disksize"))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 fn numbers() -> Vec<u32> {
     let names = Paths::system().names("sys/block");
-    let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("zram")?.parse().ok()).collect();
+    let mut numbers: Vec<u32> = names
+        .iter()
+        .filter_map(|name| name.strip_prefix("zram")?.parse().ok())
+        .collect();
     numbers.sort_unstable();
     numbers
 }
@@ -88,6 +103,15 @@ mod tests {
 
     #[test]
     fn a_device_that_is_gone_needs_no_tearing_down() {
-        assert!(tear_down(Choice { number: 4_000_000, make: true }, 1 << 20).is_ok());
+        assert!(
+            tear_down(
+                Choice {
+                    number: 4_000_000,
+                    make: true
+                },
+                1 << 20
+            )
+            .is_ok()
+        );
     }
 }

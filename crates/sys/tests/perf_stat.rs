@@ -28,10 +28,19 @@ fn touch(bytes: usize, page: usize) {
     // SAFETY: a new anonymous mapping, touched only within its bounds, and unmapped once.
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let memory = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        let memory = libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            -1,
+            0,
+        );
         assert_ne!(memory, libc::MAP_FAILED);
         libc::madvise(memory, bytes, libc::MADV_NOHUGEPAGE);
-        (0..bytes).step_by(page).for_each(|at| memory.cast::<u8>().add(at).write_volatile(1));
+        (0..bytes)
+            .step_by(page)
+            .for_each(|at| memory.cast::<u8>().add(at).write_volatile(1));
         libc::munmap(memory, bytes);
     }
 }
@@ -48,10 +57,22 @@ fn the_work_alone() {
 fn by_perf(event: &str, size: u64) -> Option<f64> {
     let own = std::env::current_exe().unwrap();
     let mut command = Command::new("perf");
-    command.args(["stat", "-x,", "-e", event, "--"]).arg(own).args(["--exact", "the_work_alone", "--test-threads=1"]);
-    let output = command.env(SIZE, size.to_string()).env("LC_ALL", "C").output().ok()?;
+    command
+        .args(["stat", "-x,", "-e", event, "--"])
+        .arg(own)
+        .args(["--exact", "the_work_alone", "--test-threads=1"]);
+    let output = command
+        .env(SIZE, size.to_string())
+        .env("LC_ALL", "C")
+        .output()
+        .ok()?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    text.lines().find(|line| line.contains(event))?.split(',').next()?.parse().ok()
+    text.lines()
+        .find(|line| line.contains(event))?
+        .split(',')
+        .next()?
+        .parse()
+        .ok()
 }
 
 fn by_us(event: (Event, Mode), size: u64) -> f64 {
@@ -64,13 +85,22 @@ fn by_us(event: (Event, Mode), size: u64) -> f64 {
 
 fn compare(name: &str, event: (Event, Mode), tolerance: f64) {
     let Some((large, small)) = by_perf(name, LARGE).zip(by_perf(name, SMALL)) else {
-        assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "`perf stat -e {name}` is needed");
+        assert!(
+            std::env::var_os("CI").is_none_or(|v| v != "true"),
+            "`perf stat -e {name}` is needed"
+        );
         return eprintln!("skipped: `perf stat -e {name}` does not count here");
     };
     let ours = by_us(event, LARGE) - by_us(event, SMALL);
     let theirs = large - small;
-    eprintln!("{name}: ours {ours}, perf stat {theirs}, ratio {:.5}", ours / theirs);
-    assert!((ours / theirs - 1.0).abs() <= tolerance, "{name}: ours {ours}, perf stat {theirs}");
+    eprintln!(
+        "{name}: ours {ours}, perf stat {theirs}, ratio {:.5}",
+        ours / theirs
+    );
+    assert!(
+        (ours / theirs - 1.0).abs() <= tolerance,
+        "{name}: ours {ours}, perf stat {theirs}"
+    );
 }
 
 #[test]

@@ -63,20 +63,35 @@ impl Report {
 
     /// Reads what a load generator told.
     pub fn read(line: &str) -> Result<Report, WorkloadError> {
-        serde_json::from_str(line).map_err(|e| Failed(format!("the client's report cannot be read: {e}")))
+        serde_json::from_str(line)
+            .map_err(|e| Failed(format!("the client's report cannot be read: {e}")))
     }
 
     /// The report as the step of a workload, whose clients can use so many CPUs at most.
-    pub fn into_step(self, clients: usize, most_cpus: usize, embedded: bool) -> Result<Step, WorkloadError> {
+    pub fn into_step(
+        self,
+        clients: usize,
+        most_cpus: usize,
+        embedded: bool,
+    ) -> Result<Step, WorkloadError> {
         let transactions: u64 = self.parts.iter().sum();
         if transactions == 0 {
-            let why = self.why.unwrap_or_else(|| "the server answered nothing".into());
-            return Err(Failed(format!("no transaction was completed in {:.1} s: {why}", self.elapsed_s)));
+            let why = self
+                .why
+                .unwrap_or_else(|| "the server answered nothing".into());
+            return Err(Failed(format!(
+                "no transaction was completed in {:.1} s: {why}",
+                self.elapsed_s
+            )));
         }
         let busy = self.cpu_s / (self.elapsed_s * self.cpus.min(most_cpus).max(1) as f64);
         // Where the database is within the client, its CPU time is the server's.
-        let saturated = (busy > SATURATED && !embedded)
-            .then(|| format!("the load generator used {:.0} % of the CPUs it may use", busy * 100.0));
+        let saturated = (busy > SATURATED && !embedded).then(|| {
+            format!(
+                "the load generator used {:.0} % of the CPUs it may use",
+                busy * 100.0
+            )
+        });
         let seconds = self.elapsed_s / self.parts.len() as f64;
         let mut client = ClientReport {
             cpu_seconds: if embedded { 0.0 } else { self.cpu_s },
@@ -86,7 +101,9 @@ impl Report {
             ..ClientReport::default()
         };
         if self.errors > 0 {
-            client.errors.insert(self.why.unwrap_or_else(|| "failed".into()), self.errors);
+            client
+                .errors
+                .insert(self.why.unwrap_or_else(|| "failed".into()), self.errors);
         }
         Ok(Step {
             transactions,

@@ -20,7 +20,9 @@ pub struct Histogram {
 impl Default for Histogram {
     /// No values. Takes 58 KiB.
     fn default() -> Self {
-        Histogram { counts: vec![0; BUCKETS] }
+        Histogram {
+            counts: vec![0; BUCKETS],
+        }
     }
 }
 
@@ -57,7 +59,12 @@ impl Histogram {
 
     /// The values with how often each occurred, ascending, only those that did.
     pub fn counted(&self) -> Vec<(u64, u64)> {
-        self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(i, n)| (middle(i), *n)).collect()
+        self.counts
+            .iter()
+            .enumerate()
+            .filter(|(_, n)| **n > 0)
+            .map(|(i, n)| (middle(i), *n))
+            .collect()
     }
 
     /// The value that a share `q` (0 to 1) of the values did not exceed; `None` when there are none.
@@ -110,7 +117,12 @@ mod tests {
     fn quantiles_of_a_known_distribution() {
         let mut h = Histogram::default();
         (1..=100_000u64).for_each(|v| h.record(v * 10));
-        for (q, exact) in [(0.5, 500_000.0), (0.9, 900_000.0), (0.99, 990_000.0), (1.0, 1_000_000.0)] {
+        for (q, exact) in [
+            (0.5, 500_000.0),
+            (0.9, 900_000.0),
+            (0.99, 990_000.0),
+            (1.0, 1_000_000.0),
+        ] {
             let told = h.quantile(q).unwrap() as f64;
             assert!((told / exact - 1.0).abs() < 0.005, "{q}: {told}");
         }

@@ -119,7 +119,10 @@ impl Step {
 /// A list such as `1,2,5`, ascending and each number once; nothing where one is no whole number from 1 to the most.
 pub(crate) fn numbers(list: &str, most: usize) -> Option<Vec<usize>> {
     let number = |word: &str| word.trim().parse().ok().filter(|n| (1..=most).contains(n));
-    let mut numbers = list.split(',').map(number).collect::<Option<Vec<usize>>>()?;
+    let mut numbers = list
+        .split(',')
+        .map(number)
+        .collect::<Option<Vec<usize>>>()?;
     numbers.sort_unstable();
     numbers.dedup();
     Some(numbers)

@@ -5,8 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where to look for servers besides PATH: distributions keep them out of users' way.
-const USUAL_PLACES: [&str; 7] =
-    ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/libexec", "/sbin"];
+const USUAL_PLACES: [&str; 7] = [
+    "/usr/sbin",
+    "/usr/bin",
+    "/usr/libexec",
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/local/libexec",
+    "/sbin",
+];
 
 /// Finds the first of these programs, in `more` places, PATH and the usual places.
 pub fn find_program(names: &[&str], more: &[PathBuf]) -> Option<PathBuf> {
@@ -14,7 +21,12 @@ pub fn find_program(names: &[&str], more: &[PathBuf]) -> Option<PathBuf> {
     let mut places: Vec<PathBuf> = more.to_vec();
     places.extend(std::env::split_paths(&path));
     places.extend(USUAL_PLACES.iter().map(PathBuf::from));
-    names.iter().find_map(|name| places.iter().map(|place| place.join(name)).find(|file| is_program(file)))
+    names.iter().find_map(|name| {
+        places
+            .iter()
+            .map(|place| place.join(name))
+            .find(|file| is_program(file))
+    })
 }
 
 /// Whether a file can be started.
@@ -24,8 +36,16 @@ pub fn is_program(file: &Path) -> bool {
 
 /// The directories where distributions keep each version of PostgreSQL, newest first.
 pub fn postgresql_versions() -> Vec<PathBuf> {
-    let entries = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let version = |entry: DirEntry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin")));
+    let entries = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let version = |entry: DirEntry| {
+        Some((
+            entry.file_name().to_str()?.parse().ok()?,
+            entry.path().join("bin"),
+        ))
+    };
     let mut found: Vec<(u32, PathBuf)> = entries.filter_map(version).collect();
     found.sort();
     found.into_iter().rev().map(|(_, path)| path).collect()

@@ -36,7 +36,10 @@ pub struct Account {
 
 impl Account {
     /// `nobody` and `nogroup` on every Linux.
-    pub const NOBODY: Account = Account { uid: 65_534, gid: 65_534 };
+    pub const NOBODY: Account = Account {
+        uid: 65_534,
+        gid: 65_534,
+    };
 
     /// The first of these users that the system has, else nobody; nothing when we are not root and a server runs as
     /// ourselves.
@@ -52,7 +55,9 @@ impl Account {
     /// ask the name service.
     fn find(passwd: &str, names: &[&str]) -> Option<Account> {
         names.iter().find_map(|name| {
-            let line = passwd.lines().find(|line| line.split(':').next() == Some(name))?;
+            let line = passwd
+                .lines()
+                .find(|line| line.split(':').next() == Some(name))?;
             let mut fields = line.split(':').skip(2);
             let (uid, gid) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
             (uid != 0).then_some(Account { uid, gid })
@@ -78,10 +83,19 @@ impl ServerDir {
     pub fn make(base: PathBuf, account: Option<Account>) -> io::Result<ServerDir> {
         make_passable(&base)?;
         let file = base.join("output");
-        let output = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(file)?;
+        let output = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(file)?;
         // Apache opens its log by path and by itself. The file can be written and no more: its directory is ours.
         give(&output, account)?;
-        Ok(ServerDir { path: base, output, account })
+        Ok(ServerDir {
+            path: base,
+            output,
+            account,
+        })
     }
 
     /// The file that takes what the server says.
@@ -117,14 +131,25 @@ impl ServerDir {
     /// No further descriptor can be had.
     pub fn set_up(&self, command: &mut Command, run: &Path) -> io::Result<()> {
         let (out, err) = (self.output.try_clone()?, self.output.try_clone()?);
-        command.current_dir(&self.path).stdin(Stdio::null()).stdout(out).stderr(err);
+        command
+            .current_dir(&self.path)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err);
         for (name, _) in std::env::vars_os() {
-            let is_foreign = |n: &str| FOREIGN.split(' ').any(|foreign| foreign == n) || secret::is_secret_name(n);
+            let is_foreign = |n: &str| {
+                FOREIGN.split(' ').any(|foreign| foreign == n) || secret::is_secret_name(n)
+            };
             if name.to_str().is_some_and(is_foreign) {
                 command.env_remove(&name);
             }
         }
-        command.env("HOME", run).env("TMPDIR", run).env("TMP", run).env("TEMP", run).env("LC_ALL", "C");
+        command
+            .env("HOME", run)
+            .env("TMPDIR", run)
+            .env("TMP", run)
+            .env("TEMP", run)
+            .env("LC_ALL", "C");
         if let Some(Account { uid, gid }) = self.account {
             scratch::drop_privileges(command, uid, gid);
         }
@@ -174,7 +199,11 @@ pub fn hand_over(path: &Path, account: Option<Account>) -> io::Result<()> {
 /// # Errors
 /// The system's; also when something of this name exists.
 pub fn write_readable(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(path)?;
     file.write_all(content)?;
     file.set_permissions(Permissions::from_mode(0o644))
 }
@@ -201,8 +230,14 @@ mod tests {
     fn an_account_is_found_by_its_whole_name_and_root_is_none() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\nfake:x:0:5::/:/bin/sh\nmysql2:x:1:1::/:x\n\
             mysql:x:106:111::/nonexistent:/bin/false\nnobody:x:65534:65534::/:\n";
-        assert_eq!(Account::find(passwd, &["mysql", "nobody"]), Some(Account { uid: 106, gid: 111 }));
-        assert_eq!(Account::find(passwd, &["postgres", "nobody"]), Some(Account::NOBODY));
+        assert_eq!(
+            Account::find(passwd, &["mysql", "nobody"]),
+            Some(Account { uid: 106, gid: 111 })
+        );
+        assert_eq!(
+            Account::find(passwd, &["postgres", "nobody"]),
+            Some(Account::NOBODY)
+        );
         assert_eq!(Account::find(passwd, &["fake", "root", "my"]), None);
     }
 

@@ -87,7 +87,10 @@ pub enum Reason {
 impl Reason {
     /// Whether the load generator itself did not run, so that the stall is none of the server's.
     pub fn is_generators_own(&self) -> bool {
-        matches!(self, Reason::WaitedForCpu(_) | Reason::DidNotRun(_) | Reason::GotNoCpu(_))
+        matches!(
+            self,
+            Reason::WaitedForCpu(_) | Reason::DidNotRun(_) | Reason::GotNoCpu(_)
+        )
     }
 }
 
@@ -147,11 +150,19 @@ fn overflowed(times: &u64) -> String {
 }
 
 fn clients(n: &usize) -> String {
-    if *n == 1 { "the client was".to_owned() } else { format!("all {n} clients were") }
+    if *n == 1 {
+        "the client was".to_owned()
+    } else {
+        format!("all {n} clients were")
+    }
 }
 
 fn threads(n: &usize) -> String {
-    if *n == 1 { "1 thread".to_owned() } else { format!("{n} threads") }
+    if *n == 1 {
+        "1 thread".to_owned()
+    } else {
+        format!("{n} threads")
+    }
 }
 
 /// How long nothing must have completed for a stall, where half of the transactions take no longer than the median. A
@@ -183,7 +194,13 @@ pub(crate) struct Finder<N> {
 impl<N: Notes> Finder<N> {
     /// Begins to look, at the step's start. No median is known yet.
     pub(crate) fn new(now: u64, notes: N) -> Self {
-        Finder { notes, shortest_ns: shortest_ns(0), start_ns: now, last_ns: now, found: Vec::new() }
+        Finder {
+            notes,
+            shortest_ns: shortest_ns(0),
+            start_ns: now,
+            last_ns: now,
+            found: Vec::new(),
+        }
     }
 
     /// Sets the median latency.
@@ -198,7 +215,11 @@ impl<N: Notes> Finder<N> {
         if length >= self.shortest_ns && self.found.len() < MOST {
             let why = self.notes.reason(self.last_ns, now);
             let at_s = self.last_ns.saturating_sub(self.start_ns) as f64 / 1e9;
-            self.found.push(Stall { at_s, length_s: length as f64 / 1e9, why });
+            self.found.push(Stall {
+                at_s,
+                length_s: length as f64 / 1e9,
+                why,
+            });
         }
         self.restart(now);
     }
@@ -236,9 +257,16 @@ pub(crate) fn common<'a>(mut generators: impl Iterator<Item = &'a [Stall]>) -> V
         let both = |a: &Stall, b: &Stall| {
             let at_s = a.at_s.max(b.at_s);
             let length_s = (a.at_s + a.length_s).min(b.at_s + b.length_s) - at_s;
-            (length_s * 1e9 >= SHORTEST_NS as f64).then(|| Stall { at_s, length_s, why: a.why.clone() })
+            (length_s * 1e9 >= SHORTEST_NS as f64).then(|| Stall {
+                at_s,
+                length_s,
+                why: a.why.clone(),
+            })
         };
-        common = common.iter().flat_map(|a| other.iter().filter_map(move |b| both(a, b))).collect();
+        common = common
+            .iter()
+            .flat_map(|a| other.iter().filter_map(move |b| both(a, b)))
+            .collect();
     }
     common
 }

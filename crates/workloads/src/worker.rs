@@ -41,9 +41,14 @@ pub fn mark<'a>(command: &'a mut Command, name: &str) -> &'a mut Command {
 
 /// A command with words before it (`taskset -c 0`).
 pub fn prefixed(prefix: &[String], command: Command) -> Command {
-    let Some((first, rest)) = prefix.split_first() else { return command };
+    let Some((first, rest)) = prefix.split_first() else {
+        return command;
+    };
     let mut whole = Command::new(first);
-    whole.args(rest).arg(command.get_program()).args(command.get_args());
+    whole
+        .args(rest)
+        .arg(command.get_program())
+        .args(command.get_args());
     for (key, value) in command.get_envs() {
         match value {
             Some(value) => whole.env(key, value),
@@ -124,7 +129,10 @@ impl<P: Started> Link<P> {
     ) -> io::Result<Link<P>> {
         let mut process = spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
         let child = process.child();
-        let output = child.stdout.take().ok_or_else(|| io::Error::other("it has no pipes"))?;
+        let output = child
+            .stdout
+            .take()
+            .ok_or_else(|| io::Error::other("it has no pipes"))?;
         let input = child.stdin.take();
         let (sender, answers) = channel();
         // Where the system refuses a thread, the channel is closed, as when the process says nothing.
@@ -135,12 +143,19 @@ impl<P: Started> Link<P> {
                 }
             }
         });
-        Ok(Link { process, input, answers })
+        Ok(Link {
+            process,
+            input,
+            answers,
+        })
     }
 
     /// Says a line.
     pub(crate) fn say(&mut self, line: &str) -> io::Result<()> {
-        let input = self.input.as_mut().ok_or_else(|| io::Error::other("it was stopped"))?;
+        let input = self
+            .input
+            .as_mut()
+            .ok_or_else(|| io::Error::other("it was stopped"))?;
         input.write_all(format!("{line}\n").as_bytes())
     }
 
@@ -150,7 +165,10 @@ impl<P: Started> Link<P> {
     }
 
     /// Waits for a line, no longer than this where that is bounded.
-    pub(crate) fn line(&mut self, patience: impl Into<Option<Duration>>) -> Result<String, NoAnswer> {
+    pub(crate) fn line(
+        &mut self,
+        patience: impl Into<Option<Duration>>,
+    ) -> Result<String, NoAnswer> {
         let line = match patience.into() {
             // No look now and then: what is timed may be on the CPU that this thread would wake on.
             None => self.answers.recv().map_err(|_| NoAnswer::Ended),
@@ -166,7 +184,10 @@ impl<P: Started> Link<P> {
     }
 
     /// Waits for an answer, an object of JSON.
-    pub(crate) fn answer<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, NoAnswer> {
+    pub(crate) fn answer<T: DeserializeOwned>(
+        &mut self,
+        patience: Duration,
+    ) -> Result<T, NoAnswer> {
         Ok(serde_json::from_str(&self.line(patience)?)?)
     }
 
@@ -222,8 +243,10 @@ mod tests {
 
     #[test]
     fn an_answer_is_told_from_a_refusal_from_something_else_from_silence_and_from_the_end() {
-        let script = "for say in 7 word 'error no disk '; do read line; echo \"$say\"; done; read line";
-        let mut link = Link::start(Command::new("sh").args(["-c", script]), Command::spawn).unwrap();
+        let script =
+            "for say in 7 word 'error no disk '; do read line; echo \"$say\"; done; read line";
+        let mut link =
+            Link::start(Command::new("sh").args(["-c", script]), Command::spawn).unwrap();
         assert!(matches!(link.line(SOON), Err(NoAnswer::Late(SOON))));
         link.order(&"first").unwrap();
         assert_eq!(link.answer::<u32>(LATE).unwrap(), 7);

@@ -15,11 +15,26 @@ static WORKERS: &[(&str, Main)] = &[
     (crate::desktop::worker::NAME, crate::desktop::worker::main),
     (crate::planted::client::NAME, crate::planted::client::main),
     (crate::planted::backend::NAME, crate::planted::backend::main),
-    (crate::rehearsal::server::NAME, crate::rehearsal::server::main),
-    (crate::rehearsal::client::NAME, crate::rehearsal::client::main),
-    (crate::rehearsal::truth::server::NAME, crate::rehearsal::truth::server::main),
-    (crate::rehearsal::truth::peer::NAME, crate::rehearsal::truth::peer::main),
-    (crate::rehearsal::neighbour::NAME, crate::rehearsal::neighbour::main),
+    (
+        crate::rehearsal::server::NAME,
+        crate::rehearsal::server::main,
+    ),
+    (
+        crate::rehearsal::client::NAME,
+        crate::rehearsal::client::main,
+    ),
+    (
+        crate::rehearsal::truth::server::NAME,
+        crate::rehearsal::truth::server::main,
+    ),
+    (
+        crate::rehearsal::truth::peer::NAME,
+        crate::rehearsal::truth::peer::main,
+    ),
+    (
+        crate::rehearsal::neighbour::NAME,
+        crate::rehearsal::neighbour::main,
+    ),
     (crate::web::generator::NAME, crate::web::generator::main),
     (crate::site::making::NAME, crate::site::making::main),
     (crate::site::reader::NAME, crate::site::reader::main),
@@ -27,8 +42,16 @@ static WORKERS: &[(&str, Main)] = &[
 
 /// Every server, with its name and what it calls itself in its log, where it says why it ended early.
 static SERVERS: &[(&str, Main, &str)] = &[
-    (crate::web::static_server::NAME, crate::web::static_server::main, "the embedded web server"),
-    (crate::site::served::NAME, crate::site::served::main, "the site's server"),
+    (
+        crate::web::static_server::NAME,
+        crate::web::static_server::main,
+        "the embedded web server",
+    ),
+    (
+        crate::site::served::NAME,
+        crate::site::served::main,
+        "the site's server",
+    ),
 ];
 
 /// Runs a worker when this process was started as one; `None` when it is an ordinary invocation.
@@ -38,14 +61,22 @@ pub fn dispatch() -> Option<ExitCode> {
         return None;
     }
     let name = args.next().unwrap_or_default();
-    let worker = WORKERS.iter().find(|(known, _)| name == *known).map(|(_, run)| (run, None));
-    let server = SERVERS.iter().find(|(known, ..)| name == *known).map(|(_, run, called)| (run, Some(called)));
+    let worker = WORKERS
+        .iter()
+        .find(|(known, _)| name == *known)
+        .map(|(_, run)| (run, None));
+    let server = SERVERS
+        .iter()
+        .find(|(known, ..)| name == *known)
+        .map(|(_, run, called)| (run, Some(called)));
     let Some((run, log)) = worker.or(server) else {
         eprintln!("{} is not a worker of this program", name.display());
         return Some(ExitCode::from(2));
     };
     offer_to_kernel();
-    let Err(why) = run(args.collect()) else { return Some(ExitCode::SUCCESS) };
+    let Err(why) = run(args.collect()) else {
+        return Some(ExitCode::SUCCESS);
+    };
     match log {
         Some(called) => eprintln!("{called}: {why}"),
         // Nobody who could be told is left when the output is closed.

@@ -125,8 +125,16 @@ pub fn damage(rng: &mut Rng, input: &[u8]) -> Vec<u8> {
             0 if rng.bool() => bytes.truncate(at),
             1 => bytes.insert(at, rng.u8(..)),
             2 => drop(bytes.drain(at..end)),
-            3 => splice(&mut bytes, at, &input[at.min(input.len())..end.min(input.len())].repeat(rng.usize(1..50))),
-            4 => splice(&mut bytes, at, NUMBERS[rng.usize(..NUMBERS.len())].as_bytes()),
+            3 => splice(
+                &mut bytes,
+                at,
+                &input[at.min(input.len())..end.min(input.len())].repeat(rng.usize(1..50)),
+            ),
+            4 => splice(
+                &mut bytes,
+                at,
+                NUMBERS[rng.usize(..NUMBERS.len())].as_bytes(),
+            ),
             5 => splice(&mut bytes, at, text(rng).as_bytes()),
             6 => splice(
                 &mut bytes,
@@ -144,9 +152,16 @@ pub fn damage(rng: &mut Rng, input: &[u8]) -> Vec<u8> {
             8 if rng.u8(..6) == 0 => splice(
                 &mut bytes,
                 at,
-                &[b"[", b"{", b"\"", b" ", b"\n", b"\0"][rng.usize(..6)].repeat(rng.usize(1..100_000)),
+                &[b"[", b"{", b"\"", b" ", b"\n", b"\0"][rng.usize(..6)]
+                    .repeat(rng.usize(1..100_000)),
             ),
-            _ if at < bytes.len() => bytes[at] = if rng.bool() { rng.u8(..) } else { bytes[at] ^ (1 << rng.u8(..8)) },
+            _ if at < bytes.len() => {
+                bytes[at] = if rng.bool() {
+                    rng.u8(..)
+                } else {
+                    bytes[at] ^ (1 << rng.u8(..8))
+                }
+            }
             _ => {}
         }
     }

@@ -13,7 +13,10 @@ fn what_once_failed_stays_mended() {
     let mut faults = Vec::new();
     let mut count = 0;
     for entry in std::fs::read_dir(directory).unwrap().flatten() {
-        let (text, name) = (std::fs::read(entry.path()).unwrap(), entry.file_name().into_string().unwrap());
+        let (text, name) = (
+            std::fs::read(entry.path()).unwrap(),
+            entry.file_name().into_string().unwrap(),
+        );
         let judged = match name.rsplit_once('-').map(|(kind, _)| kind) {
             Some("records") => records::replay(&text),
             Some("imports-hyperfine") => imports::replay("hyperfine", &text),

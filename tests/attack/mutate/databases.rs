@@ -10,7 +10,14 @@ use tempfile::TempDir;
 use super::oracle::{Fault, binary, judge};
 use super::{Plan, keep};
 
-const STORES: [&str; 6] = ["lmdb", "lmdb-flat", "sqlite", "sqlite-flat", "redb", "redb-flat"];
+const STORES: [&str; 6] = [
+    "lmdb",
+    "lmdb-flat",
+    "sqlite",
+    "sqlite-flat",
+    "redb",
+    "redb-flat",
+];
 const PAGE: usize = 4096;
 /// A file that is only written to may grow by what the engine sets aside.
 const GROWTH: u64 = 64 << 20;
@@ -31,15 +38,27 @@ impl Bases {
         for i in 0..60 {
             let folder = dir.join(format!("section{}/part{}", i % 5, i % 3));
             fs::create_dir_all(&folder).unwrap();
-            fs::write(folder.join(format!("page{i}.html")), format!("page {i} ").repeat(i * i % 900 + 1)).unwrap();
+            fs::write(
+                folder.join(format!("page{i}.html")),
+                format!("page {i} ").repeat(i * i % 900 + 1),
+            )
+            .unwrap();
         }
         fs::write(dir.join("large.txt"), "large ".repeat(5000)).unwrap();
-        Bases(STORES.map(|store| made(&dir, &base.path().join(store), store)).to_vec())
+        Bases(
+            STORES
+                .map(|store| made(&dir, &base.path().join(store), store))
+                .to_vec(),
+        )
     }
 }
 
 fn made(dir: &Path, file: &Path, store: &str) -> Vec<u8> {
-    let made = site(&["import", "--store", store]).arg(dir).arg(file).output().unwrap();
+    let made = site(&["import", "--store", store])
+        .arg(dir)
+        .arg(file)
+        .output()
+        .unwrap();
     assert!(made.status.success(), "{made:?}");
     fs::read(file).unwrap()
 }
@@ -52,7 +71,11 @@ fn damage(rng: &mut Rng, base: &[u8]) -> Vec<u8> {
         let pages = bytes.len().div_ceil(PAGE).max(1);
         let page = rng.usize(..pages) * PAGE;
         // The head of a page more often: what is there leads to the rest.
-        let within = if rng.bool() { rng.usize(..80) } else { rng.usize(..PAGE) };
+        let within = if rng.bool() {
+            rng.usize(..80)
+        } else {
+            rng.usize(..PAGE)
+        };
         let at = (page + within).min(bytes.len().saturating_sub(8));
         match rng.u8(..10) {
             0 if rng.u8(..4) == 0 => bytes.truncate(at.max(24)),
@@ -66,12 +89,14 @@ fn damage(rng: &mut Rng, base: &[u8]) -> Vec<u8> {
             3 => put(
                 &mut bytes,
                 at,
-                &[0, 1, 0x7fff_ffff, u32::MAX, rng.u32(..), rng.u32(..64)][rng.usize(..6)].to_le_bytes(),
+                &[0, 1, 0x7fff_ffff, u32::MAX, rng.u32(..), rng.u32(..64)][rng.usize(..6)]
+                    .to_le_bytes(),
             ),
             4 => put(
                 &mut bytes,
                 at,
-                &[0, 1, i64::MAX as u64, u64::MAX, rng.u64(..), rng.u64(..64)][rng.usize(..6)].to_le_bytes(),
+                &[0, 1, i64::MAX as u64, u64::MAX, rng.u64(..), rng.u64(..64)][rng.usize(..6)]
+                    .to_le_bytes(),
             ),
             5 => put(&mut bytes, at, &vec![rng.u8(..); rng.usize(1..64)]),
             _ => put(&mut bytes, at, &[rng.u8(..)]),
@@ -93,9 +118,19 @@ fn attack(rng: &mut Rng, dir: &Path, bytes: &[u8]) -> Result<bool, Fault> {
     let name = file.to_str().unwrap();
     fs::write(&file, bytes).unwrap();
     let length = bytes.len() as u64;
-    let verified = judge(&mut site(&["verify", name]), length)?.status.success();
-    let listed =
-        judge(&mut site(&["ls", name, ["", "section1", "section2/part0"][rng.usize(..3)]]), length)?.status.success();
+    let verified = judge(&mut site(&["verify", name]), length)?
+        .status
+        .success();
+    let listed = judge(
+        &mut site(&[
+            "ls",
+            name,
+            ["", "section1", "section2/part0"][rng.usize(..3)],
+        ]),
+        length,
+    )?
+    .status
+    .success();
     let page = ["large.txt", "section1/part1/page1.html", "none"][rng.usize(..3)];
     match rng.u8(..2) {
         0 => match judge(&mut site(&["get", name, page]), length) {
@@ -107,13 +142,22 @@ fn attack(rng: &mut Rng, dir: &Path, bytes: &[u8]) -> Result<bool, Fault> {
     }
     let _ = fs::remove_dir_all(&out);
     if fs::read(&file).unwrap() != bytes {
-        return Err(Fault::new("memory", "a file that was only read was changed"));
+        return Err(Fault::new(
+            "memory",
+            "a file that was only read was changed",
+        ));
     }
     if rng.u8(..3) == 0 {
-        judge(&mut site(&["put", name, "new/page", "/proc/self/cmdline"]), length)?;
+        judge(
+            &mut site(&["put", name, "new/page", "/proc/self/cmdline"]),
+            length,
+        )?;
         let after = fs::metadata(&file).unwrap().len();
         if after > 2 * length + GROWTH {
-            return Err(Fault::new("memory", format!("a file of {length} bytes grew to {after}")));
+            return Err(Fault::new(
+                "memory",
+                format!("a file of {length} bytes grew to {after}"),
+            ));
         }
     }
     Ok(verified || listed)

@@ -27,7 +27,10 @@ fn damaged_lines(rng: &mut Rng) -> Vec<u8> {
             0 => drop(lines.remove(at)),
             1 => {
                 let line = lines[at].clone();
-                lines.splice(at..at, (0..rng.usize(1..5_000)).map(|i| line.replacen(' ', &format!(" {i}"), 1)));
+                lines.splice(
+                    at..at,
+                    (0..rng.usize(1..5_000)).map(|i| line.replacen(' ', &format!(" {i}"), 1)),
+                );
             }
             2 => lines.swap(at, 0),
             3 => lines[at] += &bytes::text(rng),
@@ -38,24 +41,45 @@ fn damaged_lines(rng: &mut Rng) -> Vec<u8> {
             lines.push(String::new());
         }
     }
-    lines.join(if rng.u8(..20) == 0 { "\r" } else { "\n" }).into_bytes()
+    lines
+        .join(if rng.u8(..20) == 0 { "\r" } else { "\n" })
+        .into_bytes()
 }
 
 fn another_number(rng: &mut Rng, line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
-    let numbers: Vec<usize> = (0..words.len()).filter(|i| words[*i].parse::<f64>().is_ok()).collect();
-    let Some(at) = rng.choice(&numbers) else { return line.to_owned() };
+    let numbers: Vec<usize> = (0..words.len())
+        .filter(|i| words[*i].parse::<f64>().is_ok())
+        .collect();
+    let Some(at) = rng.choice(&numbers) else {
+        return line.to_owned();
+    };
     let other = bytes::NUMBERS[rng.usize(..bytes::NUMBERS.len())];
-    words.iter().enumerate().map(|(i, w)| if i == *at { other } else { w }).collect::<Vec<_>>().join(" ")
+    words
+        .iter()
+        .enumerate()
+        .map(|(i, w)| if i == *at { other } else { w })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn mutated(rng: &mut Rng, hyperfine: &Node) -> (&'static str, Vec<u8>) {
     let (tool, text) = if rng.bool() {
-        ("hyperfine", json::damage(rng, hyperfine, hyperfine).render())
+        (
+            "hyperfine",
+            json::damage(rng, hyperfine, hyperfine).render(),
+        )
     } else {
         ("lmbench", damaged_lines(rng))
     };
-    (tool, if rng.u8(..5) == 0 { bytes::damage(rng, &text) } else { text })
+    (
+        tool,
+        if rng.u8(..5) == 0 {
+            bytes::damage(rng, &text)
+        } else {
+            text
+        },
+    )
 }
 
 /// How a run that was taken in is shown: it must be a run like any other.
@@ -76,16 +100,28 @@ fn attack(said: &str, text: &[u8], shown: &[&[&str]]) -> Result<bool, Fault> {
     std::fs::write(dir.path().join("bad.txt"), text).unwrap();
     let command = |words: &[&str]| {
         let mut command = binary();
-        command.args(words).env("FINGERPOST_HOME", dir.path()).current_dir(dir.path());
+        command
+            .args(words)
+            .env("FINGERPOST_HOME", dir.path())
+            .current_dir(dir.path());
         command
     };
-    let ended = judge(&mut command(&["archive", "import", "--from", said, "bad.txt"]), text.len() as u64)?;
+    let ended = judge(
+        &mut command(&["archive", "import", "--from", said, "bad.txt"]),
+        text.len() as u64,
+    )?;
     if !ended.status.success() {
         return Ok(false);
     }
-    let kept: u64 =
-        std::fs::read_dir(dir.path().join("runs")).unwrap().flatten().map(|e| e.metadata().unwrap().len()).sum();
-    shown.iter().try_for_each(|words| judge(&mut command(words), 2 * kept).map(drop)).map(|()| true)
+    let kept: u64 = std::fs::read_dir(dir.path().join("runs"))
+        .unwrap()
+        .flatten()
+        .map(|e| e.metadata().unwrap().len())
+        .sum();
+    shown
+        .iter()
+        .try_for_each(|words| judge(&mut command(words), 2 * kept).map(drop))
+        .map(|()| true)
 }
 
 /// Everything that can be done with one file.
@@ -100,7 +136,11 @@ fn mutated_imports() {
         let mut rng = Rng::with_seed(seed);
         let (tool, text) = mutated(&mut rng, &base);
         // Sometimes as what another tool wrote.
-        let said = if rng.u8(..5) == 0 { ["fingerpost", "hyperfine", "lmbench"][rng.usize(..3)] } else { tool };
+        let said = if rng.u8(..5) == 0 {
+            ["fingerpost", "hyperfine", "lmbench"][rng.usize(..3)]
+        } else {
+            tool
+        };
         attack(said, &text, &[SHOWN[rng.usize(..SHOWN.len())]])
             .inspect_err(|_| drop(keep(&format!("imports-{tool}"), seed, "txt", &text)))
     });

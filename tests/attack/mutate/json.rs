@@ -20,7 +20,11 @@ impl From<&Value> for Node {
         match value {
             Value::String(s) => Node::Text(s.clone()),
             Value::Array(items) => Node::List(items.iter().map(Node::from).collect()),
-            Value::Object(map) => Node::Map(map.iter().map(|(k, v)| (k.clone(), Node::from(v))).collect()),
+            Value::Object(map) => Node::Map(
+                map.iter()
+                    .map(|(k, v)| (k.clone(), Node::from(v)))
+                    .collect(),
+            ),
             other => Node::Raw(other.to_string()),
         }
     }
@@ -64,10 +68,14 @@ impl Node {
     fn pick(&mut self, rng: &mut Rng, spared: &[&str]) -> &mut Node {
         let below: Vec<usize> = match self {
             Node::List(items) => (0..items.len()).collect(),
-            Node::Map(entries) => (0..entries.len()).filter(|i| !spared.contains(&entries[*i].0.as_str())).collect(),
+            Node::Map(entries) => (0..entries.len())
+                .filter(|i| !spared.contains(&entries[*i].0.as_str()))
+                .collect(),
             _ => vec![],
         };
-        let Some(i) = rng.choice(below).filter(|_| rng.u8(..10) > 0) else { return self };
+        let Some(i) = rng.choice(below).filter(|_| rng.u8(..10) > 0) else {
+            return self;
+        };
         match self {
             Node::List(items) => items[i].pick(rng, spared),
             Node::Map(entries) => entries[i].1.pick(rng, spared),
@@ -99,8 +107,18 @@ pub fn damage(rng: &mut Rng, base: &Node, other: &Node) -> Node {
 }
 
 /// Keys whose values are words of the format or checked first: another value would be refused at once.
-const SPARED: &[&str] =
-    &["schema", "id", "unit", "better", "outcome", "profile", "layer", "status", "disturbed", "confidence"];
+const SPARED: &[&str] = &[
+    "schema",
+    "id",
+    "unit",
+    "better",
+    "outcome",
+    "profile",
+    "layer",
+    "status",
+    "disturbed",
+    "confidence",
+];
 
 /// The document with one to five changes after which it is still likely to be read: extreme numbers of the same type,
 /// hostile texts, few, many and repeated items.
@@ -137,8 +155,23 @@ fn same_type(rng: &mut Rng, old: &str) -> String {
         "1e16",
         "100.0",
     ];
-    let whole = ["0", "1", "2", "255", "65535", "4294967295", "4294967294", "100000", "2147483648"];
-    let wide = ["18446744073709551615", "9223372036854775807", "9223372036854775808", "9007199254740993"];
+    let whole = [
+        "0",
+        "1",
+        "2",
+        "255",
+        "65535",
+        "4294967295",
+        "4294967294",
+        "100000",
+        "2147483648",
+    ];
+    let wide = [
+        "18446744073709551615",
+        "9223372036854775807",
+        "9223372036854775808",
+        "9007199254740993",
+    ];
     match old.contains(['.', 'e']) {
         true => floats[rng.usize(..floats.len())].into(),
         false if rng.bool() => whole[rng.usize(..whole.len())].into(),
@@ -157,9 +190,14 @@ fn bend_list(rng: &mut Rng, items: &mut Vec<Node>) {
 
 fn bend_map(rng: &mut Rng, entries: &mut [(String, Node)]) {
     let interval = ["low", "value", "high"];
-    if interval.iter().all(|name| entries.iter().any(|(key, _)| key == name)) {
+    if interval
+        .iter()
+        .all(|name| entries.iter().any(|(key, _)| key == name))
+    {
         // The three must keep their order, or the row is refused.
-        let mut ends: Vec<f64> = (0..3).map(|_| same_type(rng, "0.0").parse().expect("a number")).collect();
+        let mut ends: Vec<f64> = (0..3)
+            .map(|_| same_type(rng, "0.0").parse().expect("a number"))
+            .collect();
         ends.sort_by(f64::total_cmp);
         for (key, value) in entries.iter_mut() {
             if let Some(i) = interval.iter().position(|name| name == key) {
@@ -169,7 +207,9 @@ fn bend_map(rng: &mut Rng, entries: &mut [(String, Node)]) {
     }
     for (key, value) in entries {
         match value {
-            Node::Text(text) if !SPARED.contains(&key.as_str()) && rng.u8(..3) == 0 => hostile_text(rng, text),
+            Node::Text(text) if !SPARED.contains(&key.as_str()) && rng.u8(..3) == 0 => {
+                hostile_text(rng, text)
+            }
             Node::Raw(number)
                 if number.parse::<f64>().is_ok()
                     && !interval.contains(&key.as_str())
@@ -197,8 +237,16 @@ fn odd(rng: &mut Rng) -> Node {
         7 => Node::Raw(format!("[{}\"\"]", "\"\",".repeat(rng.usize(1..50_000)))),
         8 => Node::Raw(format!("[{}{{}}]", "{},".repeat(rng.usize(1..20_000)))),
         9 => Node::Raw(
-            ["\"\\ud800\"", "\"\\u0000\"", "\"\\u001b[2J\"", "\"\\u202e\"", "\"\\x\"", "'a'", "\"\u{1}\"", "/**/0"]
-                [rng.usize(..8)]
+            [
+                "\"\\ud800\"",
+                "\"\\u0000\"",
+                "\"\\u001b[2J\"",
+                "\"\\u202e\"",
+                "\"\\x\"",
+                "'a'",
+                "\"\u{1}\"",
+                "/**/0",
+            ][rng.usize(..8)]
             .into(),
         ),
         _ => Node::Raw(NUMBERS[rng.usize(..NUMBERS.len())].into()),
@@ -218,7 +266,11 @@ fn another_number(rng: &mut Rng, old: &str) -> String {
 
 fn hostile_text(rng: &mut Rng, text: &mut String) {
     let hostile = bytes::text(rng);
-    let places: Vec<usize> = text.char_indices().map(|(i, _)| i).chain([text.len()]).collect();
+    let places: Vec<usize> = text
+        .char_indices()
+        .map(|(i, _)| i)
+        .chain([text.len()])
+        .collect();
     match rng.u8(..3) {
         0 => *text = hostile,
         _ => text.insert_str(places[rng.usize(..places.len())], &hostile),
@@ -259,7 +311,11 @@ fn hostile_map(rng: &mut Rng, entries: &mut Vec<(String, Node)>, foreign: Node) 
         6 => {
             let (n, value) = (rng.usize(1..2_000), odd(rng));
             // Only a small value is repeated.
-            let value = if value.render().len() < 50 { value } else { Node::Raw("1".into()) };
+            let value = if value.render().len() < 50 {
+                value
+            } else {
+                Node::Raw("1".into())
+            };
             entries.extend((0..n).map(|i| (format!("key{i}"), value.clone())));
         }
         7 => rng.shuffle(entries),

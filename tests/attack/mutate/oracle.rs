@@ -32,7 +32,10 @@ pub struct Fault {
 
 impl Fault {
     pub fn new(kind: &'static str, text: impl Into<String>) -> Fault {
-        Fault { kind, text: text.into() }
+        Fault {
+            kind,
+            text: text.into(),
+        }
     }
 }
 
@@ -54,14 +57,25 @@ pub fn binary() -> Command {
 /// Runs a command to its end, or kills it.
 pub fn run(command: &mut Command) -> Result<Ended, Fault> {
     let (mut out, mut err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-    command.process_group(0).stdout(out.try_clone().unwrap()).stderr(err.try_clone().unwrap());
+    command
+        .process_group(0)
+        .stdout(out.try_clone().unwrap())
+        .stderr(err.try_clone().unwrap());
     let mut child = command.spawn().unwrap();
     let Some((status, usage)) = wait_usage(&child, Instant::now() + WALL).unwrap() else {
         let _ = child::signal_group(child.id() as i32, libc::SIGKILL);
         let _ = child.wait();
-        return Err(Fault::new("hang", format!("{command:?} did not end within {WALL:?}")));
+        return Err(Fault::new(
+            "hang",
+            format!("{command:?} did not end within {WALL:?}"),
+        ));
     };
-    Ok(Ended { status, usage, out: read(&mut out), err: read(&mut err) })
+    Ok(Ended {
+        status,
+        usage,
+        out: read(&mut out),
+        err: read(&mut err),
+    })
 }
 
 fn read(file: &mut File) -> Vec<u8> {
@@ -76,13 +90,23 @@ pub fn judge(command: &mut Command, input: u64) -> Result<Ended, Fault> {
     let ended = run(command)?;
     let shown = || format!("{:?}", command.get_args().collect::<Vec<_>>());
     let err = String::from_utf8_lossy(&ended.err);
-    if ended.status.signal().is_some() || !matches!(ended.status.code(), Some(0..=3)) || panicked(&err) {
-        return Err(Fault::new("abort", format!("{} ended with {}: {}", shown(), ended.status, excerpt(&err))));
+    if ended.status.signal().is_some()
+        || !matches!(ended.status.code(), Some(0..=3))
+        || panicked(&err)
+    {
+        return Err(Fault::new(
+            "abort",
+            format!("{} ended with {}: {}", shown(), ended.status, excerpt(&err)),
+        ));
     }
     if ended.usage.cpu > CPU {
         return Err(Fault::new(
             "hang",
-            format!("{} took {:?} of processor time for {input} bytes", shown(), ended.usage.cpu),
+            format!(
+                "{} took {:?} of processor time for {input} bytes",
+                shown(),
+                ended.usage.cpu
+            ),
         ));
     }
     let most = base().max(own_peak()) + ALLOWANCE + 4 * input;
@@ -90,18 +114,34 @@ pub fn judge(command: &mut Command, input: u64) -> Result<Ended, Fault> {
         let peak = ended.usage.peak_bytes >> 20;
         return Err(Fault::new(
             "memory",
-            format!("{} took {peak} MiB for {} KiB of input, over {} MiB", shown(), input >> 10, most >> 20),
+            format!(
+                "{} took {peak} MiB for {} KiB of input, over {} MiB",
+                shown(),
+                input >> 10,
+                most >> 20
+            ),
         ));
     }
-    for (name, bytes) in [("standard output", &ended.out), ("standard error", &ended.err)] {
+    for (name, bytes) in [
+        ("standard output", &ended.out),
+        ("standard error", &ended.err),
+    ] {
         if let Some(what) = misleading(bytes) {
-            return Err(Fault::new("control", format!("{}: {name} has {what}", shown())));
+            return Err(Fault::new(
+                "control",
+                format!("{}: {name} has {what}", shown()),
+            ));
         }
     }
     if matches!(ended.status.code(), Some(2 | 3)) && !is_sentence(&err) {
         return Err(Fault::new(
             "sentence",
-            format!("{} ended with {} and said {:?}", shown(), ended.status, excerpt(&err)),
+            format!(
+                "{} ended with {} and said {:?}",
+                shown(),
+                ended.status,
+                excerpt(&err)
+            ),
         ));
     }
     Ok(ended)
@@ -111,14 +151,23 @@ pub fn judge(command: &mut Command, input: u64) -> Result<Ended, Fault> {
 /// failed.
 fn is_sentence(err: &str) -> bool {
     let lines: Vec<&str> = err.lines().collect();
-    let short = lines.iter().all(|line| line.starts_with("fingerpost: ") && line.len() < 2000);
+    let short = lines
+        .iter()
+        .all(|line| line.starts_with("fingerpost: ") && line.len() < 2000);
     short && (lines.len() == 1 || lines.len() == 2 && lines[1].contains(" of "))
 }
 
 fn panicked(err: &str) -> bool {
-    ["panicked at", "RUST_BACKTRACE", "internal error", "overflowed its stack", "memory allocation of", "is a defect"]
-        .iter()
-        .any(|sign| err.contains(sign))
+    [
+        "panicked at",
+        "RUST_BACKTRACE",
+        "internal error",
+        "overflowed its stack",
+        "memory allocation of",
+        "is a defect",
+    ]
+    .iter()
+    .any(|sign| err.contains(sign))
 }
 
 fn excerpt(text: &str) -> String {
@@ -128,14 +177,22 @@ fn excerpt(text: &str) -> String {
 /// The most that this process ever held: the kernel carries it over to what it starts.
 fn own_peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("a peak");
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
 /// What the binary needs for nothing.
 fn base() -> u64 {
     static BASE: OnceLock<u64> = OnceLock::new();
-    *BASE.get_or_init(|| run(binary().arg("--version")).unwrap_or_else(|f| panic!("{}", f.text)).usage.peak_bytes)
+    *BASE.get_or_init(|| {
+        run(binary().arg("--version"))
+            .unwrap_or_else(|f| panic!("{}", f.text))
+            .usage
+            .peak_bytes
+    })
 }
 
 /// The first character that could mislead a terminal or a reader, with what stands before it. The list is not the
@@ -152,6 +209,13 @@ pub fn misleading(bytes: &[u8]) -> Option<String> {
             || matches!(c, '\u{2060}'..='\u{206f}')
             || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
     })?;
-    let before: String = text[..at].chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect();
+    let before: String = text[..at]
+        .chars()
+        .rev()
+        .take(60)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .collect();
     Some(format!("{:?} behind {before:?}", c))
 }

@@ -27,28 +27,47 @@ impl Bases {
             fixture::loaded::healthy(),
             fixture::loaded::collapsed(),
         ];
-        let runs = whole.iter().cloned().chain(whole.iter().cloned().map(small));
-        Bases { nodes: runs.map(|r| Node::from(&serde_json::to_value(r).unwrap())).collect() }
+        let runs = whole
+            .iter()
+            .cloned()
+            .chain(whole.iter().cloned().map(small));
+        Bases {
+            nodes: runs
+                .map(|r| Node::from(&serde_json::to_value(r).unwrap()))
+                .collect(),
+        }
     }
 
     /// A mutated record's text.
     pub fn mutated(&self, rng: &mut Rng) -> Vec<u8> {
         // The small ones more often: they cost less and are as easily misunderstood.
         let half = self.nodes.len() / 2;
-        let base = if rng.u8(..4) == 0 { rng.usize(..half) } else { rng.usize(half..self.nodes.len()) };
+        let base = if rng.u8(..4) == 0 {
+            rng.usize(..half)
+        } else {
+            rng.usize(half..self.nodes.len())
+        };
         let other = rng.usize(half..self.nodes.len());
         let document = match rng.u8(..3) {
             0 => json::damage(rng, &self.nodes[base], &self.nodes[other]),
             _ => json::bend(rng, &self.nodes[base]),
         };
         let text = document.render();
-        if rng.u8(..6) == 0 { bytes::damage(rng, &text) } else { text }
+        if rng.u8(..6) == 0 {
+            bytes::damage(rng, &text)
+        } else {
+            text
+        }
     }
 }
 
 /// The run with a few rows and samples of each kind.
 fn small(mut run: Run) -> Run {
-    let loaded = run.measurements.iter().position(|m| m.probe.contains("throughput")).unwrap_or(0);
+    let loaded = run
+        .measurements
+        .iter()
+        .position(|m| m.probe.contains("throughput"))
+        .unwrap_or(0);
     let rows = run.measurements.len();
     run.measurements = run
         .measurements
@@ -79,14 +98,20 @@ impl Place {
     fn new() -> Place {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("runs")).unwrap();
-        std::fs::write(dir.path().join("good.json"), serde_json::to_vec(&fixture::loaded::collapsed()).unwrap())
-            .unwrap();
+        std::fs::write(
+            dir.path().join("good.json"),
+            serde_json::to_vec(&fixture::loaded::collapsed()).unwrap(),
+        )
+        .unwrap();
         Place { dir }
     }
 
     fn command(&self, words: &[&OsStr]) -> Command {
         let mut command = binary();
-        command.args(words).env("FINGERPOST_HOME", self.dir.path()).current_dir(self.dir.path());
+        command
+            .args(words)
+            .env("FINGERPOST_HOME", self.dir.path())
+            .current_dir(self.dir.path());
         command
     }
 
@@ -116,7 +141,14 @@ fn commands() -> Vec<Vec<&'static str>> {
         vec!["report", "good.json", "BAD", "-o", "out.html"],
         vec!["archive", "import", "BAD"],
     ];
-    let formats = ["table", "json", "csv", "markdown", "go-bench", "openmetrics"];
+    let formats = [
+        "table",
+        "json",
+        "csv",
+        "markdown",
+        "go-bench",
+        "openmetrics",
+    ];
     all.extend(formats.map(|f| vec!["show", "BAD", "--format", f]));
     all.extend(["table", "json", "markdown"].map(|f| vec!["explain", "BAD", "--format", f]));
     for format in ["table", "json", "csv", "markdown"] {
@@ -141,7 +173,16 @@ const KEPT: [&[&str]; 8] = [
 
 /// A command over a file that the user names; true when it was accepted.
 fn named(place: &Place, bad: &OsStr, command: &[&str], input: u64) -> Result<bool, Fault> {
-    let words: Vec<&OsStr> = command.iter().map(|word| if *word == "BAD" { bad } else { OsStr::new(word) }).collect();
+    let words: Vec<&OsStr> = command
+        .iter()
+        .map(|word| {
+            if *word == "BAD" {
+                bad
+            } else {
+                OsStr::new(word)
+            }
+        })
+        .collect();
     let judged = judge(&mut place.command(&words), 2 * input);
     let written = report(&place.path(OsStr::new("out.html")));
     empty(&place.dir.path().join("runs"));
@@ -176,14 +217,19 @@ pub fn replay(text: &[u8]) -> Result<(), Fault> {
     for command in commands() {
         named(&place, OsStr::new("bad.json"), &command, text.len() as u64)?;
     }
-    KEPT.iter().try_for_each(|command| kept(&place, text, command).map(drop))
+    KEPT.iter()
+        .try_for_each(|command| kept(&place, text, command).map(drop))
 }
 
 /// The report that a command left, if any, holds no such character either.
 fn report(path: &Path) -> Result<(), Fault> {
-    let Ok(html) = std::fs::read(path) else { return Ok(()) };
+    let Ok(html) = std::fs::read(path) else {
+        return Ok(());
+    };
     std::fs::remove_file(path).unwrap();
-    misleading(&html).map_or(Ok(()), |what| Err(Fault::new("control", format!("the report has {what}"))))
+    misleading(&html).map_or(Ok(()), |what| {
+        Err(Fault::new("control", format!("the report has {what}")))
+    })
 }
 
 fn empty(directory: &Path) {
@@ -199,7 +245,12 @@ fn mutated_records() {
     let places: Vec<Place> = (0..plan.workers).map(|_| Place::new()).collect();
     plan.run("records", |worker, seed| {
         let text = bases.mutated(&mut Rng::with_seed(seed));
-        attack(&places[worker as usize], &mut Rng::with_seed(seed ^ 0x5eed), &text).inspect_err(|_| {
+        attack(
+            &places[worker as usize],
+            &mut Rng::with_seed(seed ^ 0x5eed),
+            &text,
+        )
+        .inspect_err(|_| {
             keep("records", seed, "json", &text);
         })
     });

@@ -37,15 +37,30 @@ impl Request {
     }
 
     fn post(host: &str, target: String, kind: &str, body: Vec<u8>) -> Request {
-        let mut request = Request { method: b"POST".into(), ..Request::get(host, target) };
-        request.headers.push((b"Origin".into(), format!("http://{host}").into()));
+        let mut request = Request {
+            method: b"POST".into(),
+            ..Request::get(host, target)
+        };
+        request
+            .headers
+            .push((b"Origin".into(), format!("http://{host}").into()));
         request.headers.push((b"Content-Type".into(), kind.into()));
-        request.headers.push((b"Content-Length".into(), body.len().to_string().into()));
+        request
+            .headers
+            .push((b"Content-Length".into(), body.len().to_string().into()));
         Request { body, ..request }
     }
 
     fn text(&self) -> Vec<u8> {
-        let mut text = [&self.method[..], b" ", &self.target, b" ", &self.version, self.end].concat();
+        let mut text = [
+            &self.method[..],
+            b" ",
+            &self.target,
+            b" ",
+            &self.version,
+            self.end,
+        ]
+        .concat();
         for (name, value) in &self.headers {
             text.extend([name, &b": "[..], value, self.end].concat());
         }
@@ -121,27 +136,49 @@ fn damage(rng: &mut Rng, request: &mut Request, base: &str) {
     for _ in 0..rng.usize(1..4) {
         match rng.u8(..14) {
             0 => {
-                request.method =
-                    [&b"HEAD"[..], b"DELETE", b"CONNECT", b"PRI", b"get", b"", b"\x16\x03\x01", b"OPTIONS", b"G\0T"]
-                        [rng.usize(..9)]
-                    .into()
+                request.method = [
+                    &b"HEAD"[..],
+                    b"DELETE",
+                    b"CONNECT",
+                    b"PRI",
+                    b"get",
+                    b"",
+                    b"\x16\x03\x01",
+                    b"OPTIONS",
+                    b"G\0T",
+                ][rng.usize(..9)]
+                .into()
             }
             1..=3 => request.target = [base, TARGETS[rng.usize(..TARGETS.len())]].concat().into(),
             4 => request.target = bytes::damage(rng, &request.target),
-            5 => request.target.extend("x".repeat([4_000, 16_384, 65_536, 300_000][rng.usize(..4)]).bytes()),
+            5 => request.target.extend(
+                "x".repeat([4_000, 16_384, 65_536, 300_000][rng.usize(..4)])
+                    .bytes(),
+            ),
             6 => {
-                request.version =
-                    [&b"HTTP/1.0"[..], b"HTTP/0.9", b"HTTP/2.0", b"HTTP/9.9", b"HTTP/1.1x", b"", b"HTTP/1.1 "]
-                        [rng.usize(..7)]
-                    .into()
+                request.version = [
+                    &b"HTTP/1.0"[..],
+                    b"HTTP/0.9",
+                    b"HTTP/2.0",
+                    b"HTTP/9.9",
+                    b"HTTP/1.1x",
+                    b"",
+                    b"HTTP/1.1 ",
+                ][rng.usize(..7)]
+                .into()
             }
             7..=9 => {
                 let (name, value) = HEADERS[rng.usize(..HEADERS.len())];
-                request.headers.insert(rng.usize(..=request.headers.len()), (name.into(), value.into()));
+                request.headers.insert(
+                    rng.usize(..=request.headers.len()),
+                    (name.into(), value.into()),
+                );
             }
             10 => {
                 let n = [90, 101, 1_000, 20_000][rng.usize(..4)];
-                request.headers.extend((0..n).map(|i| (format!("x{i}").into(), b"y".to_vec())));
+                request
+                    .headers
+                    .extend((0..n).map(|i| (format!("x{i}").into(), b"y".to_vec())));
             }
             11 => request.end = [&b"\n"[..], b"\r", b"\r\r\n", b""][rng.usize(..4)],
             12 => {
@@ -154,7 +191,9 @@ fn damage(rng: &mut Rng, request: &mut Request, base: &str) {
                     b"5\nhello\n0\n\n",
                     b"zz\r\n",
                 ];
-                request.headers.push((b"Transfer-Encoding".into(), b"chunked".into()));
+                request
+                    .headers
+                    .push((b"Transfer-Encoding".into(), b"chunked".into()));
                 request.body = chunks[rng.usize(..7)].into();
             }
             _ => {
@@ -167,14 +206,22 @@ fn damage(rng: &mut Rng, request: &mut Request, base: &str) {
 
 /// A conversation: one to twelve requests, some of them damaged.
 fn conversation(rng: &mut Rng, server: &Server, good: &[Request]) -> Vec<Vec<u8>> {
-    let count = if rng.u8(..3) == 0 { rng.usize(2..13) } else { 1 };
+    let count = if rng.u8(..3) == 0 {
+        rng.usize(2..13)
+    } else {
+        1
+    };
     let request = |_| {
         let mut request = good[rng.usize(..good.len())].clone();
         if rng.u8(..6) > 0 {
             damage(rng, &mut request, &server.base);
         }
         let text = request.text();
-        if rng.u8(..5) == 0 { bytes::damage(rng, &text) } else { text }
+        if rng.u8(..5) == 0 {
+            bytes::damage(rng, &text)
+        } else {
+            text
+        }
     };
     (0..count).map(request).collect()
 }
@@ -185,12 +232,20 @@ fn attack(rng: &mut Rng, server: &Server, texts: &[Vec<u8>]) -> Result<bool, Fau
     match rng.u8(..12) {
         // Hung up on without reading the answer.
         0 => {
-            let mut stream = server.connect().map_err(|e| Fault::new("abort", format!("no connection: {e}")))?;
+            let mut stream = server
+                .connect()
+                .map_err(|e| Fault::new("abort", format!("no connection: {e}")))?;
             let _ = stream.write_all(&all[..rng.usize(..=all.len())]);
             Ok(false)
         }
         1 => judge(&server.converse(&all.chunks(1).take(2_000).collect::<Vec<_>>())?),
-        2 | 3 => judge(&server.converse(&all.chunks(rng.usize(1..200)).take(2_000).collect::<Vec<_>>())?),
+        2 | 3 => judge(
+            &server.converse(
+                &all.chunks(rng.usize(1..200))
+                    .take(2_000)
+                    .collect::<Vec<_>>(),
+            )?,
+        ),
         _ => judge(&server.converse(&[&all])?),
     }
 }
@@ -200,7 +255,10 @@ fn judge(answer: &[u8]) -> Result<bool, Fault> {
     if answer.is_empty() {
         return Ok(false);
     }
-    let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap_or(answer.len());
+    let end = answer
+        .windows(4)
+        .position(|w| w == b"\r\n\r\n")
+        .unwrap_or(answer.len());
     let head = String::from_utf8_lossy(&answer[..end]).to_lowercase();
     let status = head
         .strip_prefix("http/1.1 ")
@@ -210,26 +268,41 @@ fn judge(answer: &[u8]) -> Result<bool, Fault> {
         None => {
             return Err(Fault::new(
                 "sentence",
-                format!("no answer of HTTP: {:?}", head.chars().take(100).collect::<String>()),
+                format!(
+                    "no answer of HTTP: {:?}",
+                    head.chars().take(100).collect::<String>()
+                ),
             ));
         }
         Some(500) => {
             return Err(Fault::new(
                 "abort",
-                format!("answered 500: {}", String::from_utf8_lossy(answer).chars().take(600).collect::<String>()),
+                format!(
+                    "answered 500: {}",
+                    String::from_utf8_lossy(answer)
+                        .chars()
+                        .take(600)
+                        .collect::<String>()
+                ),
             ));
         }
         _ => {}
     }
     if head.contains("\r\nx-injected") {
-        return Err(Fault::new("control", "a header from the request's path is in the answer"));
+        return Err(Fault::new(
+            "control",
+            "a header from the request's path is in the answer",
+        ));
     }
-    let shown = if head.contains("\r\ncontent-type: text/html") && !head.contains("content-encoding") {
-        answer
-    } else {
-        &answer[..end]
-    };
-    let shown: Vec<u8> = String::from_utf8_lossy(shown).replace("\r\n", "\n").into_bytes();
+    let shown =
+        if head.contains("\r\ncontent-type: text/html") && !head.contains("content-encoding") {
+            answer
+        } else {
+            &answer[..end]
+        };
+    let shown: Vec<u8> = String::from_utf8_lossy(shown)
+        .replace("\r\n", "\n")
+        .into_bytes();
     match misleading(&shown) {
         Some(what) => Err(Fault::new("control", format!("the answer has {what}"))),
         None => Ok(status.is_some_and(|s| s < 400)),
@@ -278,7 +351,10 @@ fn volume(kind: &str, server: &Server, good: &[Request], prepare: impl Fn(&mut R
         }
         Ok(accepted)
     });
-    server.honest("/").and_then(|_| server.well(1 << 20)).unwrap_or_else(|f| panic!("{}", f.text));
+    server
+        .honest("/")
+        .and_then(|_| server.well(1 << 20))
+        .unwrap_or_else(|f| panic!("{}", f.text));
 }
 
 /// The id of the run that is damaged again and again under the server's eyes.
@@ -290,7 +366,11 @@ fn mutated_requests_to_the_page() {
     let runs = home.path().join("runs");
     std::fs::create_dir(&runs).unwrap();
     let run = fixture::run();
-    std::fs::write(runs.join(format!("{}.json", run.id)), serde_json::to_vec(&run).unwrap()).unwrap();
+    std::fs::write(
+        runs.join(format!("{}.json", run.id)),
+        serde_json::to_vec(&run).unwrap(),
+    )
+    .unwrap();
     let server = Server::start(home, &["serve", "--port", "0"]);
     let (host, bases) = (server.host.clone(), Bases::new());
     let base = server.base.clone();
@@ -310,13 +390,31 @@ fn mutated_requests_to_the_page() {
         "/static/page.js".into(),
         "/static/page.css".into(),
     ];
-    let mut good: Vec<Request> = paths.iter().map(|path| Request::get(&host, format!("{base}{path}"))).collect();
+    let mut good: Vec<Request> = paths
+        .iter()
+        .map(|path| Request::get(&host, format!("{base}{path}")))
+        .collect();
     let form = "application/x-www-form-urlencoded";
-    good.push(Request::post(&host, format!("{base}/measure/stop"), form, vec![]));
-    good.push(Request::post(&host, format!("{base}/zerofill/measure"), form, b"api=%ff&x".to_vec()));
+    good.push(Request::post(
+        &host,
+        format!("{base}/measure/stop"),
+        form,
+        vec![],
+    ));
+    good.push(Request::post(
+        &host,
+        format!("{base}/zerofill/measure"),
+        form,
+        b"api=%ff&x".to_vec(),
+    ));
     let file = b"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.json\"\r\n\r\n\
             {\"schema\":\"fingerpost/run/1\"}\r\n--b--\r\n";
-    good.push(Request::post(&host, format!("{base}/import"), "multipart/form-data; boundary=b", file.to_vec()));
+    good.push(Request::post(
+        &host,
+        format!("{base}/import"),
+        "multipart/form-data; boundary=b",
+        file.to_vec(),
+    ));
     volume("page", &server, &good, |rng| {
         std::fs::write(runs.join(format!("{DAMAGED}.json")), bases.mutated(rng)).unwrap()
     });
@@ -327,22 +425,42 @@ fn site(store: Option<&str>) -> Server {
     let home = tempfile::tempdir().unwrap();
     let tree = home.path().join("tree");
     std::fs::create_dir_all(tree.join("part")).unwrap();
-    for (name, content) in
-        [("index.html", "<p>start"), ("part/index.html", "<p>part"), ("part/a b.html", "<p>a"), ("style.css", "p{}")]
-    {
+    for (name, content) in [
+        ("index.html", "<p>start"),
+        ("part/index.html", "<p>part"),
+        ("part/a b.html", "<p>a"),
+        ("style.css", "p{}"),
+    ] {
         std::fs::write(tree.join(name), content.repeat(300)).unwrap();
     }
-    let Some(store) = store else { return Server::start(home, &["site", "serve", "--from", "tree"]) };
+    let Some(store) = store else {
+        return Server::start(home, &["site", "serve", "--from", "tree"]);
+    };
     let words = ["site", "import", "tree", "site.odb", "--store", store];
-    let made = binary().args(words).env("FINGERPOST_HOME", home.path()).current_dir(home.path()).output().unwrap();
+    let made = binary()
+        .args(words)
+        .env("FINGERPOST_HOME", home.path())
+        .current_dir(home.path())
+        .output()
+        .unwrap();
     assert!(made.status.success(), "{made:?}");
     Server::start(home, &["site", "serve", "--from", "site.odb"])
 }
 
 fn attack_site(kind: &str, store: Option<&str>) {
     let server = site(store);
-    let paths = ["/", "/part/", "/part", "/part/a%20b.html", "/style.css", "/none"];
-    let good: Vec<Request> = paths.iter().map(|path| Request::get(&server.host, (*path).to_owned())).collect();
+    let paths = [
+        "/",
+        "/part/",
+        "/part",
+        "/part/a%20b.html",
+        "/style.css",
+        "/none",
+    ];
+    let good: Vec<Request> = paths
+        .iter()
+        .map(|path| Request::get(&server.host, (*path).to_owned()))
+        .collect();
     volume(kind, &server, &good, |_| ());
 }
 
@@ -378,21 +496,35 @@ fn requests_that_could_be_understood_in_two_ways_are_answered_once() {
         for fields in fields {
             let text = format!("GET {base}/ HTTP/1.1\r\nHost: {host}\r\n{fields}{second}");
             let answer = String::from_utf8(
-                server.converse(&[text.as_bytes()]).unwrap_or_else(|f| panic!("{fields:?}: {}", f.text)),
+                server
+                    .converse(&[text.as_bytes()])
+                    .unwrap_or_else(|f| panic!("{fields:?}: {}", f.text)),
             )
             .unwrap();
-            assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{fields:?}: {answer}");
+            assert_eq!(
+                answer.matches("HTTP/1.1 ").count(),
+                1,
+                "{fields:?}: {answer}"
+            );
         }
         let asked = |head: &str| {
-            String::from_utf8_lossy(&server.converse(&[head.as_bytes()]).unwrap_or_else(|f| panic!("{}", f.text)))
-                .to_lowercase()
+            String::from_utf8_lossy(
+                &server
+                    .converse(&[head.as_bytes()])
+                    .unwrap_or_else(|f| panic!("{}", f.text)),
+            )
+            .to_lowercase()
         };
-        let foreign = asked(&format!("GET {base}/ HTTP/1.1\r\nHost: evil.example\r\n\r\n"));
+        let foreign = asked(&format!(
+            "GET {base}/ HTTP/1.1\r\nHost: evil.example\r\n\r\n"
+        ));
         assert!(
             foreign.starts_with("http/1.1 421 "),
             "another name that was made to point here (DNS rebinding): {foreign}"
         );
-        let shared = asked(&format!("GET {base}/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
+        let shared = asked(&format!(
+            "GET {base}/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        ));
         assert!(
             shared.contains("cross-origin-resource-policy: same-origin")
                 && shared.contains("x-content-type-options: nosniff"),

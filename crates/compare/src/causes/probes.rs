@@ -22,8 +22,18 @@ pub(crate) fn judge(
     threshold: f64,
 ) -> (Vec<Finding>, f64) {
     let together = together(rows, pooled);
-    let seen: Vec<Seen> = rows.iter().zip(together).map(|(row, together)| seen(row, together, changes)).collect();
-    let changes: Vec<Changed> = changes.iter().map(|c| Changed { words: c.words(), kind: c.kind }).collect();
+    let seen: Vec<Seen> = rows
+        .iter()
+        .zip(together)
+        .map(|(row, together)| seen(row, together, changes))
+        .collect();
+    let changes: Vec<Changed> = changes
+        .iter()
+        .map(|c| Changed {
+            words: c.words(),
+            kind: c.kind,
+        })
+        .collect();
     let curves: Vec<Clients> = curves.iter().map(clients).collect();
     probes::judge(&Compared {
         rows: &seen,
@@ -39,9 +49,15 @@ pub(crate) fn judge(
 fn together(rows: &[Row], pooled: &[Pooled]) -> Vec<Verdict> {
     let mut verdicts: Vec<Verdict> = rows.iter().map(|r| r.verdict).collect();
     for part in pooled {
-        let along =
-            |place: &&usize| rows[**place].log().is_some_and(|log| (log > 0.0) == (part.verdict == Verdict::Slower));
-        part.places.iter().filter(along).for_each(|place| verdicts[*place] = part.verdict);
+        let along = |place: &&usize| {
+            rows[**place]
+                .log()
+                .is_some_and(|log| (log > 0.0) == (part.verdict == Verdict::Slower))
+        };
+        part.places
+            .iter()
+            .filter(along)
+            .for_each(|place| verdicts[*place] = part.verdict);
     }
     verdicts
 }
@@ -60,7 +76,12 @@ fn seen<'a>(row: &'a Row, together: Verdict, changes: &[Change]) -> Seen<'a> {
         together,
         judged: together != Verdict::Unresolved || row.note.is_none(),
         counters: &row.counters,
-        changes: changes.iter().enumerate().filter(|(_, c)| c.concerns(row)).map(|(place, _)| place).collect(),
+        changes: changes
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| c.concerns(row))
+            .map(|(place, _)| place)
+            .collect(),
     }
 }
 

@@ -18,7 +18,9 @@ pub struct Texts<const N: usize>(pub BTreeMap<String, String>);
 
 impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for List<T, N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Items::<T, N>(PhantomData)).map(List)
+        deserializer
+            .deserialize_seq(Items::<T, N>(PhantomData))
+            .map(List)
     }
 }
 
@@ -41,7 +43,9 @@ impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Items<T, N> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             if list.len() == N {
-                return Err(A::Error::custom(format_args!("a list of more than {N} items")));
+                return Err(A::Error::custom(format_args!(
+                    "a list of more than {N} items"
+                )));
             }
             list.push(item);
         }
@@ -62,7 +66,9 @@ impl<'de, const N: usize> Visitor<'de> for Entries<N> {
         let mut map = BTreeMap::new();
         while let Some((key, value)) = entries.next_entry()? {
             if map.len() == N {
-                return Err(A::Error::custom(format_args!("an object of more than {N} entries")));
+                return Err(A::Error::custom(format_args!(
+                    "an object of more than {N} entries"
+                )));
             }
             map.insert(key, value);
         }
@@ -76,10 +82,19 @@ mod tests {
 
     #[test]
     fn what_is_longer_than_allowed_is_refused_and_the_rest_is_read() {
-        assert_eq!(serde_json::from_str::<List<i32, 3>>("[1,2,3]").unwrap().0, [1, 2, 3]);
-        let error = serde_json::from_str::<List<i32, 3>>("[1,2,3,4]").err().unwrap().to_string();
+        assert_eq!(
+            serde_json::from_str::<List<i32, 3>>("[1,2,3]").unwrap().0,
+            [1, 2, 3]
+        );
+        let error = serde_json::from_str::<List<i32, 3>>("[1,2,3,4]")
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("more than 3 items"), "{error}");
-        assert_eq!(serde_json::from_str::<Texts<1>>(r#"{"a":"b"}"#).unwrap().0["a"], "b");
+        assert_eq!(
+            serde_json::from_str::<Texts<1>>(r#"{"a":"b"}"#).unwrap().0["a"],
+            "b"
+        );
         assert!(serde_json::from_str::<Texts<1>>(r#"{"a":"b","c":"d"}"#).is_err());
     }
 }

@@ -45,32 +45,78 @@ pub fn hyperfine(bytes: &[u8]) -> Result<Run, ImportError> {
     }
     let export: Export = serde_json::from_slice(bytes).map_err(|e| syntax(FORMAT, &e))?;
     let entries = &export.results.0;
-    let repetitions: usize = entries.iter().filter_map(|e| e.times.as_ref()).map(|t| t.0.len()).sum();
+    let repetitions: usize = entries
+        .iter()
+        .filter_map(|e| e.times.as_ref())
+        .map(|t| t.0.len())
+        .sum();
     if repetitions > MAX_REPETITIONS {
-        return Err(ImportError::Invalid(FORMAT, format!("it has {repetitions} times, more than {MAX_REPETITIONS}")));
+        return Err(ImportError::Invalid(
+            FORMAT,
+            format!("it has {repetitions} times, more than {MAX_REPETITIONS}"),
+        ));
     }
-    let rows = entries.iter().enumerate().map(|(i, entry)| measurement(i, entry)).collect::<Result<Vec<_>, _>>()?;
-    run(FORMAT, bytes, Host { hostname: "hyperfine".into(), ..Host::default() }, rows)
+    let rows = entries
+        .iter()
+        .enumerate()
+        .map(|(i, entry)| measurement(i, entry))
+        .collect::<Result<Vec<_>, _>>()?;
+    run(
+        FORMAT,
+        bytes,
+        Host {
+            hostname: "hyperfine".into(),
+            ..Host::default()
+        },
+        rows,
+    )
 }
 
 fn measurement(i: usize, entry: &Entry) -> Result<Measurement, ImportError> {
     let invalid = |what: String| ImportError::Invalid(FORMAT, format!("results[{i}]: {what}"));
-    let times: Vec<f64> = entry.times.iter().flat_map(|t| &t.0).map(|s| s * 1e9).collect();
+    let times: Vec<f64> = entry
+        .times
+        .iter()
+        .flat_map(|t| &t.0)
+        .map(|s| s * 1e9)
+        .collect();
     if let Some(bad) = times.iter().find(|t| !t.is_finite() || **t < 0.0) {
         return Err(invalid(format!("a time of {} s", bad / 1e9)));
     }
-    let estimate = if times.is_empty() { summary(entry) } else { across_processes(&times) };
+    let estimate = if times.is_empty() {
+        summary(entry)
+    } else {
+        across_processes(&times)
+    };
     let mut estimate = estimate.ok_or_else(|| invalid(format!("a mean of {} s", entry.mean)))?;
     estimate.low = estimate.low.max(0.0);
-    let mut params = Params::new().with("command", clean(&fingerpost_record::secret::cut(&entry.command), 1000));
+    let mut params = Params::new().with(
+        "command",
+        clean(&fingerpost_record::secret::cut(&entry.command), 1000),
+    );
     for (key, value) in &entry.parameters.0 {
         params = params.with(&clean(key, 100), Param::parse(&clean(value, 1000)));
     }
-    let mut row = row("command.time", params, Unit::Nanoseconds, Better::Lower, estimate, &times);
-    let failed = entry.exit_codes.iter().flat_map(|c| &c.0).filter(|c| **c != Some(0)).count();
+    let mut row = row(
+        "command.time",
+        params,
+        Unit::Nanoseconds,
+        Better::Lower,
+        estimate,
+        &times,
+    );
+    let failed = entry
+        .exit_codes
+        .iter()
+        .flat_map(|c| &c.0)
+        .filter(|c| **c != Some(0))
+        .count();
     if failed > 0 {
         row.outcome = fingerpost_record::Outcome::Untrusted;
-        row.reason = Some(format!("{failed} of {} executions ended with an error", times.len()));
+        row.reason = Some(format!(
+            "{failed} of {} executions ended with an error",
+            times.len()
+        ));
     }
     Ok(row)
 }
@@ -78,10 +124,18 @@ fn measurement(i: usize, entry: &Entry) -> Result<Measurement, ImportError> {
 /// Without the single times, the median or mean with the standard deviation as it is; without one it is taken for a
 /// single time.
 fn summary(entry: &Entry) -> Option<Estimate> {
-    let value = Some(entry.median.unwrap_or(entry.mean) * 1e9).filter(|v| v.is_finite() && *v >= 0.0)?;
-    let Some(deviation) = entry.stddev else { return across_processes(&[value]) };
+    let value =
+        Some(entry.median.unwrap_or(entry.mean) * 1e9).filter(|v| v.is_finite() && *v >= 0.0)?;
+    let Some(deviation) = entry.stddev else {
+        return across_processes(&[value]);
+    };
     let half = Some(deviation * 1e9 * 1.96).filter(|half| half.is_finite() && *half >= 0.0)?;
-    Some(Estimate { value, low: value - half, high: value + half, confidence: 0.95 })
+    Some(Estimate {
+        value,
+        low: value - half,
+        high: value + half,
+        confidence: 0.95,
+    })
 }
 
 #[cfg(test)]
@@ -99,7 +153,12 @@ mod tests {
         assert_eq!(first.process_values().len(), 5);
         assert!((first.estimate.unwrap().value - 0.1015e9).abs() < 1.0);
         assert_eq!(first.params.int("n"), Some(5));
-        let width = |run: &Run, i: usize| run.measurements[i].estimate.map(|e| e.high / e.low).unwrap();
+        let width = |run: &Run, i: usize| {
+            run.measurements[i]
+                .estimate
+                .map(|e| e.high / e.low)
+                .unwrap()
+        };
         assert!(width(&run, 1) > 1.5, "one time says nothing of its spread");
         let none = hyperfine(
             br#"{"results":[{"command":"x","mean":0.1,"stddev":null},{"command":"y","mean":0.1,"stddev":0.001},
@@ -108,7 +167,10 @@ mod tests {
         .unwrap();
         assert_eq!(none.measurements[2].estimate.unwrap().low, 0.0);
         assert!(width(&none, 0) > 1.5 && (width(&none, 1) - 1.04).abs() < 0.001);
-        assert_eq!(run.measurements[1].outcome, fingerpost_record::Outcome::Untrusted);
+        assert_eq!(
+            run.measurements[1].outcome,
+            fingerpost_record::Outcome::Untrusted
+        );
         assert_eq!(run.id, hyperfine(text).unwrap().id);
     }
 

@@ -42,12 +42,14 @@ pub fn lmbench(bytes: &[u8]) -> Result<Run, ImportError> {
             describe(&mut host, header.trim_end_matches(']'));
         } else if let Some(title) = line.strip_prefix('"') {
             curve = self::curve(title, latency_section);
-        } else if line.starts_with("Memory load latency") || line.starts_with("Random load latency") {
+        } else if line.starts_with("Memory load latency") || line.starts_with("Random load latency")
+        {
             // Only the sequential pattern is lmbench's classical figure; the random one has its own name.
             latency_section = line.starts_with("Memory");
         } else if let Some(m) = curve.and_then(|c| point(c, line)).or_else(|| figure(line)) {
             // A file of several passes repeats its lines; the first pass is kept.
-            if rows.len() < MAX_ROWS && seen.insert((m.probe.clone(), m.version, m.params.clone())) {
+            if rows.len() < MAX_ROWS && seen.insert((m.probe.clone(), m.version, m.params.clone()))
+            {
                 rows.push(m);
             }
         } else {
@@ -64,32 +66,60 @@ fn describe(host: &mut Host, header: &str) {
         host.hostname = clean(words.next().unwrap_or_default(), 100);
         host.kernel = clean(&words.collect::<Vec<_>>().join(" "), 300);
     } else if let Some(mhz) = header.strip_prefix("MHZ:") {
-        host.cpu.mhz =
-            mhz.split_whitespace().next().and_then(|w| w.parse().ok()).filter(|v: &f64| v.is_finite() && *v > 0.0);
+        host.cpu.mhz = mhz
+            .split_whitespace()
+            .next()
+            .and_then(|w| w.parse().ok())
+            .filter(|v: &f64| v.is_finite() && *v > 0.0);
     } else if let Some(os) = header.strip_prefix("OS:") {
         host.arch = clean(os.trim().split('-').next().unwrap_or_default(), 40);
     }
 }
 
 fn curve(title: &str, latency_section: bool) -> Option<Curve> {
-    let number = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<i64>().ok();
+    let number = |text: &str| {
+        text.chars()
+            .take_while(char::is_ascii_digit)
+            .collect::<String>()
+            .parse::<i64>()
+            .ok()
+    };
     if let Some(size) = title.strip_prefix("size=") {
-        return Some(Curve::Switch { footprint: number(size)?.checked_mul(1024)? });
+        return Some(Curve::Switch {
+            footprint: number(size)?.checked_mul(1024)?,
+        });
     }
     let stride = title.strip_prefix("stride=")?;
-    latency_section.then_some(Curve::Latency { stride: number(stride)? })
+    latency_section.then_some(Curve::Latency {
+        stride: number(stride)?,
+    })
 }
 
 fn point(curve: Curve, line: &str) -> Option<Measurement> {
     let (x, y) = line.split_once(char::is_whitespace)?;
-    let (x, y): (f64, &str) = (x.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0 && *x < 1e9)?, y.trim());
+    let (x, y): (f64, &str) = (
+        x.parse()
+            .ok()
+            .filter(|x: &f64| x.is_finite() && *x >= 0.0 && *x < 1e9)?,
+        y.trim(),
+    );
     match curve {
-        Curve::Switch { footprint } => {
-            latency("switch.ring", Params::new().with("tasks", x as i64).with("footprint", footprint), y, 1e3)
-        }
+        Curve::Switch { footprint } => latency(
+            "switch.ring",
+            Params::new()
+                .with("tasks", x as i64)
+                .with("footprint", footprint),
+            y,
+            1e3,
+        ),
         Curve::Latency { stride } => {
             let size = (x * f64::from(1 << 20)).round() as i64;
-            latency("memory.latency", Params::new().with("size", size).with("stride", stride), y, 1.0)
+            latency(
+                "memory.latency",
+                Params::new().with("size", size).with("stride", stride),
+                y,
+                1.0,
+            )
         }
     }
 }
@@ -103,10 +133,22 @@ fn figure(line: &str) -> Option<Measurement> {
             let (name, params) = select(words).or_else(|| known(words, "microseconds"))?;
             latency(name, params, number, 1e3)
         }
-        "nanoseconds" => latency(&format!("lmbench.{}", snake(words)), Params::new(), number, 1.0),
+        "nanoseconds" => latency(
+            &format!("lmbench.{}", snake(words)),
+            Params::new(),
+            number,
+            1.0,
+        ),
         "MB/sec" => {
             let (name, params) = known(words, "MB/sec")?;
-            Some(row(name, params, Unit::BytesPerSecond, Better::Higher, printed(number, 1e6)?, &[]))
+            Some(row(
+                name,
+                params,
+                Unit::BytesPerSecond,
+                Better::Higher,
+                printed(number, 1e6)?,
+                &[],
+            ))
         }
         _ => None,
     }
@@ -117,29 +159,60 @@ fn select(words: &str) -> Option<(&'static str, Params)> {
     let rest = words.strip_prefix("Select on ")?;
     let (fds, kind) = rest.split_once(' ')?;
     let params = Params::new().with("fds", fds.parse::<i64>().ok()?);
-    let probe = if kind.starts_with("tcp") { "syscall.select" } else { "lmbench.select_files" };
+    let probe = if kind.starts_with("tcp") {
+        "syscall.select"
+    } else {
+        "lmbench.select_files"
+    };
     Some((probe, params))
 }
 
 /// The operation of a line of this unit, of those that are told in lines.
 fn known(words: &str, unit: &str) -> Option<(&'static str, Params)> {
-    let lines = || OPERATIONS.iter().filter_map(|o| o.line.filter(|line| line.1 == unit).map(|line| (line.0, o.probe)));
+    let lines = || {
+        OPERATIONS.iter().filter_map(|o| {
+            o.line
+                .filter(|line| line.1 == unit)
+                .map(|line| (line.0, o.probe))
+        })
+    };
     // Some lines name the host or the file after the words.
-    let open = |line: &str| line.ends_with("using") || line.ends_with(" to") || line.ends_with(" on");
+    let open =
+        |line: &str| line.ends_with("using") || line.ends_with(" to") || line.ends_with(" on");
     let exact = lines().find(|(line, _)| words == *line);
-    let (_, probe) = exact.or_else(|| lines().find(|(line, _)| open(line) && words.starts_with(line)))?;
+    let (_, probe) =
+        exact.or_else(|| lines().find(|(line, _)| open(line) && words.starts_with(line)))?;
     // lmbench forks from a process that has touched little memory.
-    Some((probe, if probe == "process.fork" { Params::new().with("resident", 0) } else { Params::new() }))
+    Some((
+        probe,
+        if probe == "process.fork" {
+            Params::new().with("resident", 0)
+        } else {
+            Params::new()
+        },
+    ))
 }
 
 fn latency(probe: &str, params: Params, number: &str, nanoseconds: f64) -> Option<Measurement> {
-    Some(row(probe, params, Unit::Nanoseconds, Better::Lower, printed(number, nanoseconds)?, &[]))
+    Some(row(
+        probe,
+        params,
+        Unit::Nanoseconds,
+        Better::Lower,
+        printed(number, nanoseconds)?,
+        &[],
+    ))
 }
 
 /// A printed number with its rounding as interval.
 fn printed(number: &str, scale: f64) -> Option<Estimate> {
-    let value: f64 = number.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)?;
-    let decimals = number.split_once('.').map_or(0, |(_, d)| d.len().min(12) as i32);
+    let value: f64 = number
+        .parse()
+        .ok()
+        .filter(|v: &f64| v.is_finite() && *v >= 0.0)?;
+    let decimals = number
+        .split_once('.')
+        .map_or(0, |(_, d)| d.len().min(12) as i32);
     let half = 0.5 * 10_f64.powi(-decimals);
     let e = Estimate {
         value: value * scale,
@@ -151,7 +224,16 @@ fn printed(number: &str, scale: f64) -> Option<Estimate> {
 }
 
 fn snake(words: &str) -> String {
-    clean(words, 60).chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
+    clean(words, 60)
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '_'
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -171,30 +253,69 @@ mod tests {
     #[test]
     fn lines_and_curves_become_rows() {
         let run = lmbench(FILE.as_bytes()).unwrap();
-        let value =
-            |probe: &str, params: &Params| run.row(probe, params).and_then(|m| m.estimate).map(|e| e.value.round());
+        let value = |probe: &str, params: &Params| {
+            run.row(probe, params)
+                .and_then(|m| m.estimate)
+                .map(|e| e.value.round())
+        };
         assert_eq!(value("syscall.null", &Params::new()), Some(54.0));
-        assert_eq!(value("syscall.select", &Params::new().with("fds", 100)), Some(3610.0));
-        assert_eq!(value("lmbench.select_files", &Params::new().with("fds", 100)), Some(901.0));
+        assert_eq!(
+            value("syscall.select", &Params::new().with("fds", 100)),
+            Some(3610.0)
+        );
+        assert_eq!(
+            value("lmbench.select_files", &Params::new().with("fds", 100)),
+            Some(901.0)
+        );
         assert_eq!(value("lmbench.integer_div", &Params::new()), Some(9.0));
         assert_eq!(value("ipc.tcp", &Params::new()), Some(8600.0));
-        assert_eq!(value("bandwidth.unix", &Params::new()), Some(6_012_310_000.0));
-        assert_eq!(value("switch.ring", &Params::new().with("tasks", 4).with("footprint", 16384)), Some(1100.0));
-        assert_eq!(value("memory.latency", &Params::new().with("size", 64 << 20).with("stride", 128)), Some(81.0));
+        assert_eq!(
+            value("bandwidth.unix", &Params::new()),
+            Some(6_012_310_000.0)
+        );
+        assert_eq!(
+            value(
+                "switch.ring",
+                &Params::new().with("tasks", 4).with("footprint", 16384)
+            ),
+            Some(1100.0)
+        );
+        assert_eq!(
+            value(
+                "memory.latency",
+                &Params::new().with("size", 64 << 20).with("stride", 128)
+            ),
+            Some(81.0)
+        );
         assert_eq!(run.measurements.len(), 11);
-        let unnamed: Vec<&str> =
-            run.measurements.iter().filter(|m| m.descriptor().lmbench.is_none()).map(|m| m.probe.as_str()).collect();
+        let unnamed: Vec<&str> = run
+            .measurements
+            .iter()
+            .filter(|m| m.descriptor().lmbench.is_none())
+            .map(|m| m.probe.as_str())
+            .collect();
         assert_eq!(unnamed, ["lmbench.integer_div"], "kept by its own words");
-        assert_eq!((run.host.hostname.as_str(), run.host.cpu.mhz), ("tiger", Some(3593.0)));
+        assert_eq!(
+            (run.host.hostname.as_str(), run.host.cpu.mhz),
+            ("tiger", Some(3593.0))
+        );
     }
 
     #[test]
     fn each_line_that_is_known_becomes_a_row_as_its_probe_has_them_today() {
         for operation in OPERATIONS {
-            let Some((words, unit)) = operation.line else { continue };
-            let row = lmbench(format!("{words}: 2 {unit}\n").as_bytes()).unwrap().measurements.remove(0);
+            let Some((words, unit)) = operation.line else {
+                continue;
+            };
+            let row = lmbench(format!("{words}: 2 {unit}\n").as_bytes())
+                .unwrap()
+                .measurements
+                .remove(0);
             let probe = fingerpost_probes::find(operation.probe).unwrap();
-            assert_eq!((row.probe.as_str(), row.version, row.unit), (probe.name, probe.version, probe.unit));
+            assert_eq!(
+                (row.probe.as_str(), row.version, row.unit),
+                (probe.name, probe.version, probe.unit)
+            );
         }
     }
 

@@ -6,7 +6,9 @@ mod lmbench;
 
 use fingerpost_record::run::Tool;
 use fingerpost_record::text::{clean_short, misleads};
-use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Process, Profile, Run, SCHEMA, Unit, load};
+use fingerpost_record::{
+    Better, Estimate, Measurement, Outcome, Params, Process, Profile, Run, SCHEMA, Unit, load,
+};
 use thiserror::Error;
 
 pub use hyperfine::hyperfine;
@@ -41,7 +43,10 @@ fn run(
     rows: Vec<Measurement>,
 ) -> Result<Run, ImportError> {
     if rows.is_empty() {
-        return Err(ImportError::Syntax(format, "it holds no result that is known here".into()));
+        return Err(ImportError::Syntax(
+            format,
+            "it holds no result that is known here".into(),
+        ));
     }
     let run = Run {
         schema: SCHEMA.into(),
@@ -50,7 +55,10 @@ fn run(
         profile: Profile::Imported,
         complete: true,
         source: Some(format!("imported from a {format} result")),
-        tool: Tool { version: format.into(), commit: "unknown".into() },
+        tool: Tool {
+            version: format.into(),
+            commit: "unknown".into(),
+        },
         host,
         measurements: rows,
         ..Run::default()
@@ -87,7 +95,9 @@ pub(crate) fn row(
 
 /// Fowler–Noll–Vo, 64 bit, variant 1a: a name for the content, no protection against anybody.
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| {
+        (hash ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 /// The first characters of a text from elsewhere, without those that mislead.

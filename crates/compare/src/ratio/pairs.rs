@@ -7,7 +7,14 @@ use super::{ENOUGH, QuantileWeights, Ratio};
 /// ln of how many times slower the new side is in each pair of positive values.
 pub fn pairs(base: &[f64], new: &[f64], higher_is_better: bool) -> Vec<f64> {
     let both = base.iter().zip(new).filter(|(b, n)| **b > 0.0 && **n > 0.0);
-    both.map(|(b, n)| if higher_is_better { (b / n).ln() } else { (n / b).ln() }).collect()
+    both.map(|(b, n)| {
+        if higher_is_better {
+            (b / n).ln()
+        } else {
+            (n / b).ln()
+        }
+    })
+    .collect()
 }
 
 /// The ratio of values that were measured in pairs, as the two settings of one interleaved run are: drift hits both of
@@ -33,8 +40,14 @@ mod tests {
 
     #[test]
     fn pairs_cancel_the_drift_that_both_share() {
-        let drift: Vec<f64> = (0..12).map(|i| 100.0 * (1.0 + 0.1 * f64::from(i))).collect();
-        let slower: Vec<f64> = drift.iter().enumerate().map(|(i, v)| v * (1.01 + 0.0002 * (i % 3) as f64)).collect();
+        let drift: Vec<f64> = (0..12)
+            .map(|i| 100.0 * (1.0 + 0.1 * f64::from(i)))
+            .collect();
+        let slower: Vec<f64> = drift
+            .iter()
+            .enumerate()
+            .map(|(i, v)| v * (1.01 + 0.0002 * (i % 3) as f64))
+            .collect();
         let r = paired(&drift, &slower, false).unwrap();
         assert!(r.low > 1.009 && r.high < 1.012, "{r:?}");
         assert!(paired(&[1.0, 2.0], &[1.0, 2.0], false).is_none());

@@ -12,8 +12,13 @@ impl QuantileWeights {
     fn of(&mut self, n: usize, hundredths: u8) -> &[f64] {
         self.0.entry((n, hundredths)).or_insert_with(|| {
             let quantile = f64::from(hundredths) / 100.0;
-            let (a, b) = ((n as f64 + 1.0) * quantile, (n as f64 + 1.0) * (1.0 - quantile));
-            let edge: Vec<f64> = (0..=n).map(|i| beta_inc(a, b, i as f64 / n as f64)).collect();
+            let (a, b) = (
+                (n as f64 + 1.0) * quantile,
+                (n as f64 + 1.0) * (1.0 - quantile),
+            );
+            let edge: Vec<f64> = (0..=n)
+                .map(|i| beta_inc(a, b, i as f64 / n as f64))
+                .collect();
             edge.windows(2).map(|w| w[1] - w[0]).collect()
         })
     }
@@ -22,7 +27,11 @@ impl QuantileWeights {
     pub(super) fn variance(&mut self, sorted: &[f64], quantile: f64) -> f64 {
         let weights = self.of(sorted.len(), (quantile * 100.0).round() as u8);
         let mean: f64 = weights.iter().zip(sorted).map(|(w, x)| w * x).sum();
-        weights.iter().zip(sorted).map(|(w, x)| w * (x - mean) * (x - mean)).sum()
+        weights
+            .iter()
+            .zip(sorted)
+            .map(|(w, x)| w * (x - mean) * (x - mean))
+            .sum()
     }
 }
 
@@ -46,6 +55,9 @@ mod tests {
             mean += w.variance(&v, 0.5) / 200.0;
         }
         let textbook = std::f64::consts::PI / 2.0 / 101.0;
-        assert!((mean / textbook - 1.0).abs() < 0.15, "{mean} against {textbook}");
+        assert!(
+            (mean / textbook - 1.0).abs() < 0.15,
+            "{mean} against {textbook}"
+        );
     }
 }

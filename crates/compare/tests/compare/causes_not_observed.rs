@@ -7,15 +7,25 @@ use fingerpost_record::fixture::followed::Row;
 use fingerpost_record::{Finding, Layer, Run, Status};
 
 fn guilty(c: &Comparison) -> Vec<&str> {
-    c.causes.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect()
+    c.causes
+        .iter()
+        .filter(|f| f.status == Status::Guilty)
+        .map(|f| f.cause.as_str())
+        .collect()
 }
 
 fn of<'a>(c: &'a Comparison, cause: &str) -> &'a Finding {
-    c.causes.iter().find(|f| f.cause == cause).unwrap_or_else(|| panic!("{cause} was not looked at: {:#?}", c.causes))
+    c.causes
+        .iter()
+        .find(|f| f.cause == cause)
+        .unwrap_or_else(|| panic!("{cause} was not looked at: {:#?}", c.causes))
 }
 
 fn says(c: &Comparison, cause: &str, words: &str) -> bool {
-    of(c, cause).evidence.iter().any(|line| line.contains(words))
+    of(c, cause)
+        .evidence
+        .iter()
+        .any(|line| line.contains(words))
 }
 
 fn between(base: Run, new: Run) -> Comparison {
@@ -24,7 +34,9 @@ fn between(base: Run, new: Run) -> Comparison {
 
 /// A run without the readings whose names begin so.
 fn without(mut run: Run, left_out: &[&str]) -> Run {
-    run.observations[0].totals.retain(|name, _| !left_out.iter().any(|of| name.starts_with(of)));
+    run.observations[0]
+        .totals
+        .retain(|name, _| !left_out.iter().any(|of| name.starts_with(of)));
     run
 }
 
@@ -43,15 +55,30 @@ fn a_quota_that_nobody_read_would_fit_as_well() {
     let busy = [("server.user.seconds", 8.0), ("server.kernel.seconds", 3.0)];
     let beside = [("other.cpu.seconds", 12.0)];
     for (cause, rows, base, new) in [
-        ("cpu.affinity", [cpu("idle CPU")], &[][..], &[("server.cpus_allowed", 1.0)][..]),
+        (
+            "cpu.affinity",
+            [cpu("idle CPU")],
+            &[][..],
+            &[("server.cpus_allowed", 1.0)][..],
+        ),
         ("cpu.contention", [cpu("stress")], &[], &beside),
         ("cpu.saturated", [cpu("the server itself")], &busy, &busy),
     ] {
-        let with = |left_out: &[&str]| between(without(run(&[], base), left_out), without(run(&rows, new), left_out));
+        let with = |left_out: &[&str]| {
+            between(
+                without(run(&[], base), left_out),
+                without(run(&rows, new), left_out),
+            )
+        };
         let c = with(&[]);
         assert_eq!(guilty(&c), [cause], "{:#?}", c.causes);
         let c = with(&["throttle."]);
-        assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), (cause, Status::Suspected), "{:#?}", c.causes);
+        assert_eq!(
+            (c.causes[0].cause.as_str(), c.causes[0].status),
+            (cause, Status::Suspected),
+            "{:#?}",
+            c.causes
+        );
         assert!(
             says(&c, cause, "throttle.seconds cannot be compared") && says(&c, cause, "a quota"),
             "{:#?}",
@@ -65,10 +92,17 @@ fn a_priority_that_nobody_read_would_fit_as_well() {
     let with = |left_out: &[&str]| {
         between(
             without(run(&[], &[]), left_out),
-            without(run(&[cpu("stress")], &[("other.cpu.seconds", 12.0)]), left_out),
+            without(
+                run(&[cpu("stress")], &[("other.cpu.seconds", 12.0)]),
+                left_out,
+            ),
         )
     };
-    assert_eq!(guilty(&with(&["server.nice"])), ["cpu.contention"], "the weight is known");
+    assert_eq!(
+        guilty(&with(&["server.nice"])),
+        ["cpu.contention"],
+        "the weight is known"
+    );
     let c = with(&["server.nice", "cgroup.cpu_weight"]);
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
@@ -77,7 +111,8 @@ fn a_priority_that_nobody_read_would_fit_as_well() {
         c.causes
     );
     assert!(
-        says(&c, "cpu.contention", "server.nice cannot be compared") && says(&c, "cpu.contention", "a lower priority"),
+        says(&c, "cpu.contention", "server.nice cannot be compared")
+            && says(&c, "cpu.contention", "a lower priority"),
         "{:#?}",
         c.causes
     );
@@ -85,14 +120,31 @@ fn a_priority_that_nobody_read_would_fit_as_well() {
 
 #[test]
 fn acknowledgements_that_nobody_counted_would_fit_as_well_as_a_network_that_is_shaped() {
-    let way = [row(Layer::Network, "on the way between server and client", "", 1400.0)];
+    let way = [row(
+        Layer::Network,
+        "on the way between server and client",
+        "",
+        1400.0,
+    )];
     let with = |left_out: &[&str], new: &[(&str, f64)]| {
-        between(without(run(&[], &[]), left_out), without(run(&way, new), left_out))
+        between(
+            without(run(&[], &[]), left_out),
+            without(run(&way, new), left_out),
+        )
     };
     assert_eq!(guilty(&with(&[], &[])), ["network.shaping"]);
     let c = with(&["tcp.delayed_acks"], &[]);
-    assert_eq!(of(&c, "network.shaping").status, Status::NotJudged, "{:#?}", c.causes);
-    assert!(says(&c, "network.shaping", "tcp.delayed_acks cannot be compared"), "{:#?}", c.causes);
+    assert_eq!(
+        of(&c, "network.shaping").status,
+        Status::NotJudged,
+        "{:#?}",
+        c.causes
+    );
+    assert!(
+        says(&c, "network.shaping", "tcp.delayed_acks cannot be compared"),
+        "{:#?}",
+        c.causes
+    );
     assert_eq!(
         guilty(&with(&["tcp.delayed_acks"], &[("net.drops", 50.0)])),
         ["network.shaping"],
@@ -104,13 +156,28 @@ fn acknowledgements_that_nobody_counted_would_fit_as_well_as_a_network_that_is_s
 fn others_that_nobody_looked_for_are_not_none() {
     let rows = [
         row(Layer::Storage, "disk: in the device", "", 200.0),
-        row(Layer::Scheduler, "waiting for a CPU", "the server itself", 300.0),
+        row(
+            Layer::Scheduler,
+            "waiting for a CPU",
+            "the server itself",
+            300.0,
+        ),
     ];
     let with = |left_out: &[&str]| {
         let of = |rows: &[Row], n: f64| {
-            run(rows, &[("server.call.fsync.count", n), ("disk.flushes", n), ("disk.flush.seconds", n * 2e-4)])
+            run(
+                rows,
+                &[
+                    ("server.call.fsync.count", n),
+                    ("disk.flushes", n),
+                    ("disk.flush.seconds", n * 2e-4),
+                ],
+            )
         };
-        between(without(of(&[], 100.0), left_out), without(of(&rows, 2000.0), left_out))
+        between(
+            without(of(&[], 100.0), left_out),
+            without(of(&rows, 2000.0), left_out),
+        )
     };
     let c = with(&[]);
     assert!(
@@ -120,7 +187,11 @@ fn others_that_nobody_looked_for_are_not_none() {
     );
     for left_out in ["other.", "throttle.", "server.cpus_allowed"] {
         let c = with(&[left_out]);
-        assert!(of(&c, "storage.durability").share < 0.5, "{left_out}: {:#?}", c.causes);
+        assert!(
+            of(&c, "storage.durability").share < 0.5,
+            "{left_out}: {:#?}",
+            c.causes
+        );
     }
 }
 
@@ -128,7 +199,12 @@ fn others_that_nobody_looked_for_are_not_none() {
 fn a_part_that_is_small_in_the_middle_clears_with_its_whole_interval_alone() {
     let slept = row(Layer::Application, "sleeping", "", 50.0);
     let c = between(run(&[], &[]), run(&[slept, WORK], &[]));
-    assert_eq!((of(&c, "app.wait").status, guilty(&c)), (Status::Cleared, vec!["app.work"]), "{:#?}", c.causes);
+    assert_eq!(
+        (of(&c, "app.wait").status, guilty(&c)),
+        (Status::Cleared, vec!["app.work"]),
+        "{:#?}",
+        c.causes
+    );
     let mut wide = run(&[slept, WORK], &[]);
     wide.paths[0]
         .leaves
@@ -136,8 +212,17 @@ fn a_part_that_is_small_in_the_middle_clears_with_its_whole_interval_alone() {
         .filter(|l| l.component == "sleeping")
         .for_each(|l| (l.all.low, l.all.high) = (0.0, 0.5));
     let c = between(run(&[], &[]), wide);
-    assert_eq!((of(&c, "app.wait").status, guilty(&c)), (Status::NotJudged, vec!["app.work"]), "{:#?}", c.causes);
-    assert!(says(&c, "app.wait", "neither clears nor accuses"), "{:#?}", of(&c, "app.wait"));
+    assert_eq!(
+        (of(&c, "app.wait").status, guilty(&c)),
+        (Status::NotJudged, vec!["app.work"]),
+        "{:#?}",
+        c.causes
+    );
+    assert!(
+        says(&c, "app.wait", "neither clears nor accuses"),
+        "{:#?}",
+        of(&c, "app.wait")
+    );
 }
 
 /// A budget has all that waits for a disk in one part.
@@ -151,16 +236,33 @@ fn a_place_of_the_disk_is_not_doubted_for_what_another_took() {
         let rows = if flushes > 0.0 { &rows[..] } else { &[] };
         run(
             rows,
-            &[("server.call.fsync.count", 10_000.0 + flushes), ("server.call.fsync.seconds", 1.0 + flushes * 1e-4)],
+            &[
+                ("server.call.fsync.count", 10_000.0 + flushes),
+                ("server.call.fsync.seconds", 1.0 + flushes * 1e-4),
+            ],
         )
     };
     let c = between(with(0.0, 0.0), with(1.0, 150_000.0));
     assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
-    assert_eq!(of(&c, "storage.throttle").status, Status::Cleared, "{:#?}", of(&c, "storage.throttle"));
+    assert_eq!(
+        of(&c, "storage.throttle").status,
+        Status::Cleared,
+        "{:#?}",
+        of(&c, "storage.throttle")
+    );
     let mut wide = with(1.0, 150_000.0);
-    wide.paths[0].leaves.iter_mut().filter(|l| l.component.contains("held")).for_each(|l| l.all.high = 0.5);
+    wide.paths[0]
+        .leaves
+        .iter_mut()
+        .filter(|l| l.component.contains("held"))
+        .for_each(|l| l.all.high = 0.5);
     let c = between(with(0.0, 0.0), wide);
-    assert_eq!(of(&c, "storage.throttle").status, Status::NotJudged, "{:#?}", of(&c, "storage.throttle"));
+    assert_eq!(
+        of(&c, "storage.throttle").status,
+        Status::NotJudged,
+        "{:#?}",
+        of(&c, "storage.throttle")
+    );
 }
 
 #[test]
@@ -170,11 +272,32 @@ fn what_could_not_be_followed_clears_nobody_but_by_facts() {
         between(of(&[]), of(&[WORK]))
     };
     let (seen, unseen) = (with(0.01), with(0.3));
-    for cause in ["app.lock", "app.wait", "peer.slow", "cpu.contention", "storage.throttle", "network.shaping"] {
-        assert_eq!(of(&seen, cause).status, Status::Cleared, "{:#?}", of(&seen, cause));
-        assert_eq!(of(&unseen, cause).status, Status::NotJudged, "{:#?}", of(&unseen, cause));
+    for cause in [
+        "app.lock",
+        "app.wait",
+        "peer.slow",
+        "cpu.contention",
+        "storage.throttle",
+        "network.shaping",
+    ] {
+        assert_eq!(
+            of(&seen, cause).status,
+            Status::Cleared,
+            "{:#?}",
+            of(&seen, cause)
+        );
+        assert_eq!(
+            of(&unseen, cause).status,
+            Status::NotJudged,
+            "{:#?}",
+            of(&unseen, cause)
+        );
         assert!(
-            says(&unseen, cause, "30 % of a side's requests' time could not be followed"),
+            says(
+                &unseen,
+                cause,
+                "30 % of a side's requests' time could not be followed"
+            ),
             "{:#?}",
             of(&unseen, cause)
         );
@@ -196,14 +319,32 @@ fn a_count_that_makes_some_of_the_change_does_not_clear_it() {
         between(
             run(&[], &[]),
             run(
-                &[WORK, row(Layer::Network, "on the way between server and client", "", 500.0)],
+                &[
+                    WORK,
+                    row(
+                        Layer::Network,
+                        "on the way between server and client",
+                        "",
+                        500.0,
+                    ),
+                ],
                 &[("tcp.delayed_acks", acks)],
             ),
         )
     };
     let c = with(100.0);
-    assert_eq!(of(&c, "network.delay").status, Status::NotJudged, "{:#?}", of(&c, "network.delay"));
-    assert_eq!(of(&with(5.0), "network.delay").status, Status::Cleared, "{:#?}", of(&with(5.0), "network.delay"));
+    assert_eq!(
+        of(&c, "network.delay").status,
+        Status::NotJudged,
+        "{:#?}",
+        of(&c, "network.delay")
+    );
+    assert_eq!(
+        of(&with(5.0), "network.delay").status,
+        Status::Cleared,
+        "{:#?}",
+        of(&with(5.0), "network.delay")
+    );
 }
 
 #[test]
@@ -214,9 +355,23 @@ fn a_record_without_followed_requests_clears_by_facts_alone() {
         run
     };
     let c = between(unfollowed(&[]), unfollowed(&[WORK]));
-    assert_eq!(of(&c, "app.wait").status, Status::NotJudged, "{:#?}", of(&c, "app.wait"));
-    assert!(says(&c, "app.wait", "no interval of its part"), "{:#?}", of(&c, "app.wait"));
-    assert_eq!(of(&c, "cpu.quota").status, Status::Cleared, "{:#?}", of(&c, "cpu.quota"));
+    assert_eq!(
+        of(&c, "app.wait").status,
+        Status::NotJudged,
+        "{:#?}",
+        of(&c, "app.wait")
+    );
+    assert!(
+        says(&c, "app.wait", "no interval of its part"),
+        "{:#?}",
+        of(&c, "app.wait")
+    );
+    assert_eq!(
+        of(&c, "cpu.quota").status,
+        Status::Cleared,
+        "{:#?}",
+        of(&c, "cpu.quota")
+    );
 }
 
 /// Perf's rings lose what happens while a CPU idles: what they saw beside what programs in the kernel saw is a
@@ -228,14 +383,30 @@ fn requests_that_were_followed_in_two_ways_are_not_compared() {
         run.paths.iter_mut().for_each(|p| p.source = source.into());
         run
     };
-    let (rings, programs) = ("perf tracepoints (no right to load programs)", "programs in the kernel (eBPF)");
-    for (base, new, alike) in
-        [(rings, rings, true), (programs, programs, true), (rings, programs, false), (programs, rings, false)]
-    {
+    let (rings, programs) = (
+        "perf tracepoints (no right to load programs)",
+        "programs in the kernel (eBPF)",
+    );
+    for (base, new, alike) in [
+        (rings, rings, true),
+        (programs, programs, true),
+        (rings, programs, false),
+        (programs, rings, false),
+    ] {
         let c = between(by(base, &[]), by(new, &[WORK]));
-        assert_eq!(guilty(&c).is_empty(), !alike, "{base}, {new}: {:#?}", c.causes);
+        assert_eq!(
+            guilty(&c).is_empty(),
+            !alike,
+            "{base}, {new}: {:#?}",
+            c.causes
+        );
         let words = "by perf's rings on one side and by programs in the kernel on the other";
-        assert_eq!(c.causes.iter().any(|f| says(&c, &f.cause, words)), !alike, "{:#?}", c.causes);
+        assert_eq!(
+            c.causes.iter().any(|f| says(&c, &f.cause, words)),
+            !alike,
+            "{:#?}",
+            c.causes
+        );
     }
 }
 
@@ -244,16 +415,31 @@ fn requests_that_were_followed_in_two_ways_are_not_compared() {
 fn guilt_by_what_no_part_has_needs_its_whole_interval_too() {
     let with = |transactions: f64, overflows: f64, width: f64| {
         let mut run = run(&[], &[("tcp.listen_overflows", overflows)]);
-        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
-        run.observations[0].totals.extend(step.map(|(name, n)| (name.to_owned(), n)));
+        let step = [
+            ("step.clients", 16.0),
+            ("step.elapsed.seconds", 1.0),
+            ("step.transactions", transactions),
+        ];
+        run.observations[0]
+            .totals
+            .extend(step.map(|(name, n)| (name.to_owned(), n)));
         for leaf in &mut run.paths[0].leaves {
-            (leaf.all.low, leaf.all.high) = ((leaf.all.share - width).max(0.0), leaf.all.share + width);
+            (leaf.all.low, leaf.all.high) =
+                ((leaf.all.share - width).max(0.0), leaf.all.share + width);
         }
         run
     };
     for (width, accused) in [(0.01, Status::Guilty), (0.6, Status::Suspected)] {
-        let c = between(with(4000.0, 0.0, width), slower(with(2400.0, 9.0, width), 0.6));
-        assert_eq!(of(&c, "network.accept_queue").status, accused, "{:#?}", of(&c, "network.accept_queue"));
+        let c = between(
+            with(4000.0, 0.0, width),
+            slower(with(2400.0, 9.0, width), 0.6),
+        );
+        assert_eq!(
+            of(&c, "network.accept_queue").status,
+            accused,
+            "{:#?}",
+            of(&c, "network.accept_queue")
+        );
     }
 }
 
@@ -261,9 +447,15 @@ fn guilt_by_what_no_part_has_needs_its_whole_interval_too() {
 fn fewer(mut run: Run, times: f64) -> Run {
     let kept = |name: &str| {
         name.starts_with("step.client")
-            || ["machine", "cgroup", "thp", "server.cpus", "server.nice"].iter().any(|of| name.starts_with(of))
+            || ["machine", "cgroup", "thp", "server.cpus", "server.nice"]
+                .iter()
+                .any(|of| name.starts_with(of))
     };
-    run.observations[0].totals.iter_mut().filter(|(name, _)| !kept(name)).for_each(|(_, n)| *n /= times);
+    run.observations[0]
+        .totals
+        .iter_mut()
+        .filter(|(name, _)| !kept(name))
+        .for_each(|(_, n)| *n /= times);
     run
 }
 
@@ -292,8 +484,16 @@ fn a_count_clears_with_its_whole_interval_alone() {
 #[test]
 fn nobody_is_guilty_by_the_middle_of_a_count() {
     let with = |drops: f64| {
-        let way = row(Layer::Network, "on the way between server and client", "", 1400.0);
-        between(run(&[], &[("tcp.delayed_acks", 0.0)]), run(&[way], &[("net.drops", drops), ("tcp.delayed_acks", 3.0)]))
+        let way = row(
+            Layer::Network,
+            "on the way between server and client",
+            "",
+            1400.0,
+        );
+        between(
+            run(&[], &[("tcp.delayed_acks", 0.0)]),
+            run(&[way], &[("net.drops", drops), ("tcp.delayed_acks", 3.0)]),
+        )
     };
     assert_eq!(of(&with(50.0), "network.shaping").status, Status::Guilty);
     let c = with(2.0);
@@ -303,20 +503,42 @@ fn nobody_is_guilty_by_the_middle_of_a_count() {
         "two packets may be chance: {:#?}",
         of(&c, "network.shaping")
     );
-    assert!(says(&c, "network.shaping", "chance"), "{:#?}", of(&c, "network.shaping"));
+    assert!(
+        says(&c, "network.shaping", "chance"),
+        "{:#?}",
+        of(&c, "network.shaping")
+    );
 }
 
 #[test]
 fn steal_clears_with_all_ticks_that_it_may_have_had() {
     // All that a CPU does takes twice as long, and the hypervisor is not seen to take anything.
     let on_cpu = |by: f64| -> Vec<Row> {
-        let busy = |r: &Row| ["server user code", "kernel: read", "client user and kernel"].contains(&r.1);
-        QUIET.iter().map(|r| if busy(r) { (r.0, r.1, r.2, r.3, r.4.map(|us| us * by)) } else { *r }).collect()
+        let busy =
+            |r: &Row| ["server user code", "kernel: read", "client user and kernel"].contains(&r.1);
+        QUIET
+            .iter()
+            .map(|r| {
+                if busy(r) {
+                    (r.0, r.1, r.2, r.3, r.4.map(|us| us * by))
+                } else {
+                    *r
+                }
+            })
+            .collect()
     };
     let with = |times: f64| {
-        between(fewer(with_rows(&on_cpu(1.0), &[], 0.01), times), fewer(with_rows(&on_cpu(2.0), &[], 0.01), times))
+        between(
+            fewer(with_rows(&on_cpu(1.0), &[], 0.01), times),
+            fewer(with_rows(&on_cpu(2.0), &[], 0.01), times),
+        )
     };
-    assert_eq!(of(&with(1.0), "host.steal").status, Status::Cleared, "of 10 s: {:#?}", of(&with(1.0), "host.steal"));
+    assert_eq!(
+        of(&with(1.0), "host.steal").status,
+        Status::Cleared,
+        "of 10 s: {:#?}",
+        of(&with(1.0), "host.steal")
+    );
     assert_eq!(
         of(&with(40.0), "host.steal").status,
         Status::NotJudged,
@@ -327,9 +549,19 @@ fn steal_clears_with_all_ticks_that_it_may_have_had() {
 
 #[test]
 fn cpus_that_a_server_left_free_are_as_sure_as_the_ticks_of_its_time() {
-    let waits = row(Layer::Scheduler, "waiting for a CPU", "the server itself", 900.0);
+    let waits = row(
+        Layer::Scheduler,
+        "waiting for a CPU",
+        "the server itself",
+        900.0,
+    );
     let used = [("server.user.seconds", 6.0), ("server.kernel.seconds", 2.0)];
-    let with = |times: f64| between(fewer(run(&[], &used), times), fewer(run(&[waits], &used), times));
+    let with = |times: f64| {
+        between(
+            fewer(run(&[], &used), times),
+            fewer(run(&[waits], &used), times),
+        )
+    };
     assert_eq!(
         of(&with(1.0), "cpu.saturated").status,
         Status::Cleared,

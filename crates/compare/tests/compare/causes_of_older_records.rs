@@ -3,7 +3,8 @@
 
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::{
-    Better, Budget, Estimate, Layer, Measurement, Observation, Outcome, Params, Part, Process, Run, Status, Unit,
+    Better, Budget, Estimate, Layer, Measurement, Observation, Outcome, Params, Part, Process, Run,
+    Status, Unit,
 };
 
 /// Microseconds of a transaction by part.
@@ -53,9 +54,16 @@ const TOTALS: &[(&str, f64)] = &[
 
 fn run(change: Parts, totals: &[(&str, f64)]) -> Run {
     let params = Params::new().with("clients", 10);
-    let micros =
-        |layer: &Layer, name: &str, us: f64| change.iter().find(|c| c.0 == *layer && c.1 == name).map_or(us, |c| c.2);
-    let parts: Vec<(Layer, &str, f64)> = QUIET.iter().map(|(l, n, us)| (*l, *n, micros(l, n, *us))).collect();
+    let micros = |layer: &Layer, name: &str, us: f64| {
+        change
+            .iter()
+            .find(|c| c.0 == *layer && c.1 == name)
+            .map_or(us, |c| c.2)
+    };
+    let parts: Vec<(Layer, &str, f64)> = QUIET
+        .iter()
+        .map(|(l, n, us)| (*l, *n, micros(l, n, *us)))
+        .collect();
     let wall: f64 = parts.iter().map(|p| p.2).sum::<f64>() / 0.95 * 1e-6;
     let part = |(layer, name, us): &(Layer, &str, f64)| Part {
         layer: *layer,
@@ -87,7 +95,10 @@ fn run(change: Parts, totals: &[(&str, f64)]) -> Run {
             percentiles: None,
             processes: [0.992, 0.995, 1.0, 1.005, 1.008]
                 .iter()
-                .map(|f| Process { value: Some(f * throughput), ..Process::default() })
+                .map(|f| Process {
+                    value: Some(f * throughput),
+                    ..Process::default()
+                })
                 .collect(),
         }],
         observations: vec![Observation {
@@ -111,7 +122,11 @@ fn run(change: Parts, totals: &[(&str, f64)]) -> Run {
 }
 
 fn against(change: Parts, totals: &[(&str, f64)]) -> Comparison {
-    compare(&[run(&[], &[])], &[run(change, totals)], &Options::default())
+    compare(
+        &[run(&[], &[])],
+        &[run(change, totals)],
+        &Options::default(),
+    )
 }
 
 const CPU_WAIT: Parts = &[(Layer::Scheduler, "waiting for a CPU", 900.0)];
@@ -124,50 +139,120 @@ fn each_plant_is_named_first_and_nobody_is_guilty() {
         ("cpu.quota", CPU_WAIT, &[("throttle.seconds", 5.0)]),
         ("cpu.affinity", CPU_WAIT, &[("server.cpus_allowed", 1.0)]),
         ("cpu.priority", CPU_WAIT, &[("server.nice", 15.0)]),
-        ("cpu.contention", CPU_WAIT, &[("other.cpu.seconds", 12.0), ("other.cpu.hog.seconds", 11.5)]),
-        ("memory.limit", &[(Layer::Memory, "waiting for memory", 800.0)], &[("memory.swap_in.pages", 9000.0)]),
+        (
+            "cpu.contention",
+            CPU_WAIT,
+            &[("other.cpu.seconds", 12.0), ("other.cpu.hog.seconds", 11.5)],
+        ),
+        (
+            "memory.limit",
+            &[(Layer::Memory, "waiting for memory", 800.0)],
+            &[("memory.swap_in.pages", 9000.0)],
+        ),
         ("storage.throttle", DISK, &[("cgroup.disk_limits", 1.0)]),
         (
             "storage.contention",
             DISK,
-            &[("other.disk.bytes", 1e9), ("disk.busy.seconds", 9.0), ("disk.flush.seconds", 9.0)],
+            &[
+                ("other.disk.bytes", 1e9),
+                ("disk.busy.seconds", 9.0),
+                ("disk.flush.seconds", 9.0),
+            ],
         ),
-        ("storage.latency", DISK, &[("disk.busy.seconds", 9.0), ("disk.flush.seconds", 9.0)]),
+        (
+            "storage.latency",
+            DISK,
+            &[("disk.busy.seconds", 9.0), ("disk.flush.seconds", 9.0)],
+        ),
         (
             "storage.durability",
             DISK,
-            &[("disk.flushes", 20_000.0), ("disk.flush.seconds", 20.0), ("disk.busy.seconds", 9.0)],
+            &[
+                ("disk.flushes", 20_000.0),
+                ("disk.flush.seconds", 20.0),
+                ("disk.busy.seconds", 9.0),
+            ],
         ),
         ("network.shaping", NETWORK, &[("net.drops", 50.0)]),
-        ("network.accept_queue", NETWORK, &[("tcp.listen_overflows", 900.0)]),
+        (
+            "network.accept_queue",
+            NETWORK,
+            &[("tcp.listen_overflows", 900.0)],
+        ),
         ("network.delay", NETWORK, &[("tcp.delayed_acks", 10_000.0)]),
-        ("app.lock", &[(Layer::Application, "waiting for locks", 2000.0)], &[("server.blocked.lock.seconds", 20.0)]),
-        ("app.work", &[(Layer::Application, "user code", 1200.0)], &[]),
-        ("syscall.entry", &[(Layer::Kernel, "kernel", 600.0)], &[("server.seccomp.filters", 1.0)]),
+        (
+            "app.lock",
+            &[(Layer::Application, "waiting for locks", 2000.0)],
+            &[("server.blocked.lock.seconds", 20.0)],
+        ),
+        (
+            "app.work",
+            &[(Layer::Application, "user code", 1200.0)],
+            &[],
+        ),
+        (
+            "syscall.entry",
+            &[(Layer::Kernel, "kernel", 600.0)],
+            &[("server.seccomp.filters", 1.0)],
+        ),
         (
             "cpu.speed",
-            &[(Layer::Application, "user code", 800.0), (Layer::Kernel, "kernel", 300.0)],
+            &[
+                (Layer::Application, "user code", 800.0),
+                (Layer::Kernel, "kernel", 300.0),
+            ],
             &[("client.cpu.seconds", 7.0)],
         ),
-        ("client.saturated", &[(Layer::Client, "idle for work", 900.0)], &[("client.cpu.seconds", 9.9)]),
+        (
+            "client.saturated",
+            &[(Layer::Client, "idle for work", 900.0)],
+            &[("client.cpu.seconds", 9.9)],
+        ),
     ];
     for (cause, parts, totals) in cases {
         let c = against(parts, totals);
-        let first = c.causes.first().unwrap_or_else(|| panic!("{cause}: nothing named"));
-        assert_eq!((first.cause.as_str(), first.status), (*cause, Status::Suspected), "{:#?}", c.causes);
-        assert!(c.causes.iter().all(|f| f.status != Status::Guilty), "{:#?}", c.causes);
+        let first = c
+            .causes
+            .first()
+            .unwrap_or_else(|| panic!("{cause}: nothing named"));
+        assert_eq!(
+            (first.cause.as_str(), first.status),
+            (*cause, Status::Suspected),
+            "{:#?}",
+            c.causes
+        );
+        assert!(
+            c.causes.iter().all(|f| f.status != Status::Guilty),
+            "{:#?}",
+            c.causes
+        );
         assert!(first.share > 0.7, "{cause}: {}", first.share);
         assert!(c.unexplained < 0.3, "{cause}: {}", c.unexplained);
-        assert!(c.causes.iter().filter(|f| !f.status.accuses()).count() >= 8, "{cause}");
-        assert!(c.headline.contains("A transaction of database"), "{}", c.headline);
+        assert!(
+            c.causes.iter().filter(|f| !f.status.accuses()).count() >= 8,
+            "{cause}"
+        );
+        assert!(
+            c.headline.contains("A transaction of database"),
+            "{}",
+            c.headline
+        );
     }
 }
 
 #[test]
 fn nothing_is_accused_when_nothing_changed_or_the_plant_does_not_matter() {
-    for totals in [&[][..], &[("other.disk.bytes", 1e9)], &[("net.drops", 50.0)]] {
+    for totals in [
+        &[][..],
+        &[("other.disk.bytes", 1e9)],
+        &[("net.drops", 50.0)],
+    ] {
         let c = against(&[], totals);
-        assert!(c.causes.iter().all(|f| !f.status.accuses()), "{:?}", c.causes);
+        assert!(
+            c.causes.iter().all(|f| !f.status.accuses()),
+            "{:?}",
+            c.causes
+        );
     }
 }
 
@@ -201,15 +286,23 @@ fn the_runs_own_findings_count_where_no_total_tells() {
     let mut base = run(&[], &[]);
     base.observations.clear();
     let c = compare(&[base], &[slow], &Options::default());
-    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("network.delay", Status::Suspected));
+    assert_eq!(
+        (c.causes[0].cause.as_str(), c.causes[0].status),
+        ("network.delay", Status::Suspected)
+    );
 }
 
 #[test]
 fn a_queue_before_few_threads_is_blamed_on_what_they_do() {
     let queue = |user: f64, queued: f64, threads: f64| {
-        let parts =
-            [(Layer::Application, "user code", user), (Layer::Application, "request waits for the server", queued)];
-        let mut run = run(&parts, &[("server.threads", threads), ("step.clients", 100.0)]);
+        let parts = [
+            (Layer::Application, "user code", user),
+            (Layer::Application, "request waits for the server", queued),
+        ];
+        let mut run = run(
+            &parts,
+            &[("server.threads", threads), ("step.clients", 100.0)],
+        );
         // The made-up budget has the parts of a quiet server; the queue comes on top.
         let budget = &mut run.budgets[0];
         let wall = budget.seconds_per_transaction + queued * 1e-6;
@@ -228,7 +321,10 @@ fn a_queue_before_few_threads_is_blamed_on_what_they_do() {
     };
     let named = |threads: f64| {
         // As many wait as before, each for a service that takes 400 µs more than 770.
-        let (before, after) = (queue(400.0, 40_000.0, threads), queue(800.0, 40_000.0 * 1170.0 / 770.0, threads));
+        let (before, after) = (
+            queue(400.0, 40_000.0, threads),
+            queue(800.0, 40_000.0 * 1170.0 / 770.0, threads),
+        );
         let c = compare(&[before], &[after], &Options::default());
         c.causes.first().map(|f| (f.cause.clone(), f.share > 0.9))
     };

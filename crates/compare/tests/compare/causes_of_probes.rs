@@ -3,7 +3,9 @@
 
 use fingerpost_compare::{Comparison, Options, Verdict, compare};
 use fingerpost_record::cause::CAUSES;
-use fingerpost_record::{Better, Estimate, Finding, Layer, Measurement, Outcome, Params, Process, Run, Status, Unit};
+use fingerpost_record::{
+    Better, Estimate, Finding, Layer, Measurement, Outcome, Params, Process, Run, Status, Unit,
+};
 
 /// Probes with plausible costs in nanoseconds, and how many system calls each makes.
 const PROBES: &[(&str, f64, f64)] = &[
@@ -44,17 +46,31 @@ fn row(probe: &str, value: f64) -> Measurement {
         better: Better::Lower,
         outcome: Outcome::Measured,
         reason: None,
-        estimate: Some(Estimate { value, low: value * 0.998, high: value * 1.002, confidence: 0.95 }),
+        estimate: Some(Estimate {
+            value,
+            low: value * 0.998,
+            high: value * 1.002,
+            confidence: 0.95,
+        }),
         percentiles: None,
         processes: (0..12)
-            .map(|i| Process { value: Some(spread(i)), samples: vec![spread(i)], batch: 1, ..Process::default() })
+            .map(|i| Process {
+                value: Some(spread(i)),
+                samples: vec![spread(i)],
+                batch: 1,
+                ..Process::default()
+            })
             .collect(),
     }
 }
 
 fn run(cost: impl Fn(&str, f64, f64) -> f64) -> Run {
     let row = |(probe, ns, calls): &(&str, f64, f64)| row(probe, cost(probe, *ns, *calls));
-    let mut run = Run { id: "made-up".into(), measurements: PROBES.iter().map(row).collect(), ..Run::default() };
+    let mut run = Run {
+        id: "made-up".into(),
+        measurements: PROBES.iter().map(row).collect(),
+        ..Run::default()
+    };
     run.host.cpu.model = "one and the same".into();
     run
 }
@@ -64,11 +80,17 @@ fn against(new: Run) -> Comparison {
 }
 
 fn first(c: &Comparison) -> &Finding {
-    c.causes.first().unwrap_or_else(|| panic!("no cause: {}", c.headline))
+    c.causes
+        .first()
+        .unwrap_or_else(|| panic!("no cause: {}", c.headline))
 }
 
 fn accused(c: &Comparison) -> Vec<&str> {
-    c.causes.iter().filter(|f| f.status != Status::Cleared).map(|f| f.cause.as_str()).collect()
+    c.causes
+        .iter()
+        .filter(|f| f.status != Status::Cleared)
+        .map(|f| f.cause.as_str())
+        .collect()
 }
 
 #[test]
@@ -90,16 +112,36 @@ fn every_call_slower_by_a_like_amount_is_entry() {
         (first(&c).cause.as_str(), first(&c).layer, first(&c).status),
         ("syscall.entry", Layer::Kernel, Status::Guilty)
     );
-    assert!(first(&c).evidence.iter().any(|e| e.contains("seccomp differs")), "{:?}", first(&c).evidence);
-    assert!(first(&c).evidence[0].contains("150 ns"), "{:?}", first(&c).evidence);
-    assert!(c.causes.iter().any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared));
+    assert!(
+        first(&c)
+            .evidence
+            .iter()
+            .any(|e| e.contains("seccomp differs")),
+        "{:?}",
+        first(&c).evidence
+    );
+    assert!(
+        first(&c).evidence[0].contains("150 ns"),
+        "{:?}",
+        first(&c).evidence
+    );
+    assert!(
+        c.causes
+            .iter()
+            .any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared)
+    );
     assert!(c.unexplained < 0.3, "{}", c.unexplained);
 }
 
 #[test]
 fn everything_slower_in_proportion_is_the_cpu() {
-    let c = against(run(|probe, ns, _| if probe == "fs.fsync" { ns } else { ns * 1.3 }));
-    assert_eq!((first(&c).cause.as_str(), first(&c).status), ("cpu.speed", Status::Guilty));
+    let c = against(run(
+        |probe, ns, _| if probe == "fs.fsync" { ns } else { ns * 1.3 },
+    ));
+    assert_eq!(
+        (first(&c).cause.as_str(), first(&c).status),
+        ("cpu.speed", Status::Guilty)
+    );
     assert!(first(&c).share > 0.95, "{}", first(&c).share);
     assert_eq!(accused(&c), ["cpu.speed"]);
 }
@@ -109,11 +151,23 @@ fn counters_tell_a_slower_clock_from_more_cycles_and_more_work() {
     let with = |instructions: f64, cycles: f64, factor: f64| {
         let mut run = run(|_, ns, _| ns * factor);
         for p in run.measurements.iter_mut().flat_map(|m| &mut m.processes) {
-            p.counters = [("instructions_user".to_owned(), instructions), ("cycles_user".to_owned(), cycles)].into();
+            p.counters = [
+                ("instructions_user".to_owned(), instructions),
+                ("cycles_user".to_owned(), cycles),
+            ]
+            .into();
         }
         run
     };
-    let cause = |new: Run| first(&compare(&[with(10.0, 5.0, 1.0)], &[new], &Options::default())).cause.clone();
+    let cause = |new: Run| {
+        first(&compare(
+            &[with(10.0, 5.0, 1.0)],
+            &[new],
+            &Options::default(),
+        ))
+        .cause
+        .clone()
+    };
     assert_eq!(cause(with(10.0, 5.0, 1.3)), "cpu.speed");
     assert_eq!(cause(with(10.0, 6.5, 1.3)), "cpu.mitigation");
     assert_eq!(cause(with(13.0, 6.5, 1.3)), "app.work");
@@ -122,7 +176,13 @@ fn counters_tell_a_slower_clock_from_more_cycles_and_more_work() {
 #[test]
 fn one_subsystem_alone_is_named_and_the_others_are_cleared() {
     let only = |prefix: &'static [&'static str]| {
-        against(run(move |probe, ns, _| if prefix.iter().any(|p| probe.starts_with(p)) { ns * 2.0 } else { ns }))
+        against(run(move |probe, ns, _| {
+            if prefix.iter().any(|p| probe.starts_with(p)) {
+                ns * 2.0
+            } else {
+                ns
+            }
+        }))
     };
     for (prefix, cause, layer) in [
         (&["process."][..], "kernel.process", Layer::Kernel),
@@ -132,9 +192,16 @@ fn one_subsystem_alone_is_named_and_the_others_are_cleared() {
         (&["fs."][..], "storage.latency", Layer::Storage),
     ] {
         let c = only(prefix);
-        assert_eq!((first(&c).cause.as_str(), first(&c).layer, first(&c).status), (cause, layer, Status::Guilty));
+        assert_eq!(
+            (first(&c).cause.as_str(), first(&c).layer, first(&c).status),
+            (cause, layer, Status::Guilty)
+        );
         assert_eq!(accused(&c), [cause]);
-        assert!(c.causes.iter().any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared));
+        assert!(
+            c.causes
+                .iter()
+                .any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared)
+        );
         assert!(c.unexplained < 0.01);
     }
 }
@@ -144,7 +211,12 @@ fn a_cause_that_names_its_probes_needs_no_more_than_its_entry() {
     for cause in CAUSES.iter().filter(|c| !c.probes.is_empty()) {
         let with = |ns: f64| {
             let mut run = run(|_, ns, _| ns);
-            run.measurements.extend(cause.probes.iter().map(|name| row(&name.replace("*", "one"), ns)));
+            run.measurements.extend(
+                cause
+                    .probes
+                    .iter()
+                    .map(|name| row(&name.replace("*", "one"), ns)),
+            );
             run
         };
         let c = compare(&[with(400.0)], &[with(800.0)], &Options::default());
@@ -153,7 +225,11 @@ fn a_cause_that_names_its_probes_needs_no_more_than_its_entry() {
             (cause.name, cause.layer, Status::Guilty)
         );
         assert_eq!(accused(&c), [cause.name]);
-        assert!(c.headline.contains(cause.words) && c.unexplained < 0.01, "{}", c.headline);
+        assert!(
+            c.headline.contains(cause.words) && c.unexplained < 0.01,
+            "{}",
+            c.headline
+        );
     }
 }
 
@@ -168,8 +244,22 @@ fn what_a_run_itself_convicts_is_not_cleared_by_probes() {
         evidence: vec!["database clients=10: waiting for disks is 60 % of a request".into()],
         relation: None,
     };
-    let slower = || run(|probe, ns, _| if probe.starts_with("signal.") { ns * 2.0 } else { ns });
-    let told = |c: &Comparison| c.causes.iter().find(|f| f.cause == "storage.latency").unwrap().clone();
+    let slower = || {
+        run(|probe, ns, _| {
+            if probe.starts_with("signal.") {
+                ns * 2.0
+            } else {
+                ns
+            }
+        })
+    };
+    let told = |c: &Comparison| {
+        c.causes
+            .iter()
+            .find(|f| f.cause == "storage.latency")
+            .unwrap()
+            .clone()
+    };
     assert_eq!(told(&against(slower())).status, Status::Cleared);
     for (in_base, status, found) in [
         (true, Status::Guilty, Status::NotJudged),
@@ -186,22 +276,41 @@ fn what_a_run_itself_convicts_is_not_cleared_by_probes() {
             .iter()
             .any(|e| e.contains("alone shows it: database clients=10: waiting for disks is 60 %"));
         assert_eq!(figure, found == Status::NotJudged, "{:#?}", told(&c));
-        assert_eq!(first(&c).cause, "kernel.signal", "whoever is accused still comes first");
+        assert_eq!(
+            first(&c).cause,
+            "kernel.signal",
+            "whoever is accused still comes first"
+        );
     }
 }
 
 #[test]
 fn two_causes_at_once_are_both_named() {
-    let c =
-        against(run(|probe, ns, calls| (if probe.starts_with("vm.fault") { 3.0 * ns } else { ns }) + 200.0 * calls));
-    assert!(accused(&c).contains(&"syscall.entry") && accused(&c).contains(&"memory.fault"), "{:?}", accused(&c));
+    let c = against(run(|probe, ns, calls| {
+        (if probe.starts_with("vm.fault") {
+            3.0 * ns
+        } else {
+            ns
+        }) + 200.0 * calls
+    }));
+    assert!(
+        accused(&c).contains(&"syscall.entry") && accused(&c).contains(&"memory.fault"),
+        "{:?}",
+        accused(&c)
+    );
 }
 
 #[test]
 fn huge_pages_that_differ_give_faults_their_name() {
     let mut base = run(|_, ns, _| ns);
     base.host.thp = Some("always".into());
-    let mut new = run(|probe, ns, _| if probe.starts_with("vm.fault") { ns * 2.0 } else { ns });
+    let mut new = run(|probe, ns, _| {
+        if probe.starts_with("vm.fault") {
+            ns * 2.0
+        } else {
+            ns
+        }
+    });
     new.host.thp = Some("never".into());
     let c = compare(&[base], &[new], &Options::default());
     assert_eq!(first(&c).cause, "memory.page_size");
@@ -213,7 +322,12 @@ fn rows_that_cannot_be_compared_are_listed_with_the_reason() {
     let mut new = run(|_, ns, _| ns);
     base.measurements.retain(|m| m.probe != "ipc.pipe");
     new.measurements.retain(|m| m.probe != "fs.create");
-    let of = |r: &mut Run, probe: &str| r.measurements.iter().position(|m| m.probe == probe).unwrap();
+    let of = |r: &mut Run, probe: &str| {
+        r.measurements
+            .iter()
+            .position(|m| m.probe == probe)
+            .unwrap()
+    };
     let i = of(&mut new, "cpu.int");
     new.measurements[i].version = 2;
     let i = of(&mut new, "syscall.null");
@@ -223,50 +337,91 @@ fn rows_that_cannot_be_compared_are_listed_with_the_reason() {
     let i = of(&mut new, "syscall.read");
     new.measurements[i].outcome = Outcome::Untrusted;
     new.measurements[i].reason = Some("too noisy".into());
-    new.measurements[i].estimate = Some(Estimate { value: 500.0, low: 499.0, high: 501.0, confidence: 0.95 });
+    new.measurements[i].estimate = Some(Estimate {
+        value: 500.0,
+        low: 499.0,
+        high: 501.0,
+        confidence: 0.95,
+    });
     let c = compare(&[base], &[new], &Options::default());
-    let why =
-        |probe: &str| c.not_compared.iter().find(|n| n.probe == probe).unwrap_or_else(|| panic!("{probe}")).why.clone();
+    let why = |probe: &str| {
+        c.not_compared
+            .iter()
+            .find(|n| n.probe == probe)
+            .unwrap_or_else(|| panic!("{probe}"))
+            .why
+            .clone()
+    };
     assert_eq!(why("ipc.pipe"), "only the new side has it");
     assert_eq!(why("fs.create"), "only the base has it");
     assert!(why("cpu.int").contains("version 1 to 2"));
     assert!(why("syscall.null").contains("it hung"));
     assert_eq!(c.not_compared.len(), 4);
     let read = c.rows.iter().find(|r| r.probe == "syscall.read").unwrap();
-    assert!(read.verdict == Verdict::Unresolved && read.note.as_deref().unwrap().contains("too noisy"));
+    assert!(
+        read.verdict == Verdict::Unresolved && read.note.as_deref().unwrap().contains("too noisy")
+    );
     assert!(c.causes.is_empty());
 }
 
 #[test]
 fn a_published_row_is_put_beside_every_placement_of_ours() {
     let mut own = run(|_, ns, _| ns);
-    let pipe = own.measurements.iter().position(|m| m.probe == "ipc.pipe").unwrap();
+    let pipe = own
+        .measurements
+        .iter()
+        .position(|m| m.probe == "ipc.pipe")
+        .unwrap();
     let mut cross = own.measurements[pipe].clone();
     own.measurements[pipe].params = Params::new().with("placement", "same");
     cross.params = Params::new().with("placement", "cross");
     own.measurements.push(cross);
     let reference = fingerpost_compare::references::load("g5-2.5-linux").unwrap();
-    let c = compare(std::slice::from_ref(&reference), std::slice::from_ref(&own), &Options::default());
+    let c = compare(
+        std::slice::from_ref(&reference),
+        std::slice::from_ref(&own),
+        &Options::default(),
+    );
     let pipes: Vec<_> = c.rows.iter().filter(|r| r.probe == "ipc.pipe").collect();
     assert_eq!(pipes.len(), 2);
-    assert!(pipes.iter().all(|r| r.note.as_deref().unwrap().contains("placement") && r.verdict == Verdict::Faster));
+    assert!(
+        pipes
+            .iter()
+            .all(|r| r.note.as_deref().unwrap().contains("placement")
+                && r.verdict == Verdict::Faster)
+    );
     assert!(c.not_compared.iter().all(|n| n.probe != "ipc.pipe"));
     let back = compare(&[own], &[reference], &Options::default());
-    assert_eq!(back.rows.iter().filter(|r| r.probe == "ipc.pipe" && r.verdict == Verdict::Slower).count(), 2);
+    assert_eq!(
+        back.rows
+            .iter()
+            .filter(|r| r.probe == "ipc.pipe" && r.verdict == Verdict::Slower)
+            .count(),
+        2
+    );
 }
 
 /// Two kernels on two processors: what is said of the kernel names the processor as well.
 #[test]
 fn where_the_processor_differs_too_each_cause_in_the_kernel_says_so() {
     let load = |name| fingerpost_compare::references::load(name).unwrap();
-    let c = compare(&[load("opteron-850-linux")], &[load("g5-2.5-linux")], &Options::default());
-    let of_kernel: Vec<&Finding> =
-        c.causes.iter().filter(|f| f.layer == Layer::Kernel && f.status != Status::Cleared).collect();
+    let c = compare(
+        &[load("opteron-850-linux")],
+        &[load("g5-2.5-linux")],
+        &Options::default(),
+    );
+    let of_kernel: Vec<&Finding> = c
+        .causes
+        .iter()
+        .filter(|f| f.layer == Layer::Kernel && f.status != Status::Cleared)
+        .collect();
     assert!(of_kernel.len() > 3, "{:#?}", c.causes);
     for finding in of_kernel {
-        let processor =
-            "processor differs: AMD Opteron 850 on opteron-850-linux, IBM PowerPC 970FX (G5) on g5-2.5-linux";
+        let processor = "processor differs: AMD Opteron 850 on opteron-850-linux, IBM PowerPC 970FX (G5) on g5-2.5-linux";
         assert_eq!(finding.status, Status::Suspected, "{finding:#?}");
-        assert!(finding.evidence.iter().any(|line| line == processor), "{finding:#?}");
+        assert!(
+            finding.evidence.iter().any(|line| line == processor),
+            "{finding:#?}"
+        );
     }
 }

@@ -32,14 +32,22 @@ fn load(system: &str) -> Run {
 }
 
 /// Holds lines of cells against the runs; `scale` makes the printed unit the record's. Counts the cells in `seen`.
-fn hold(columns: &[&str], unit: Unit, scale: f64, lines: &[Line], seen: &mut BTreeMap<String, usize>) {
+fn hold(
+    columns: &[&str],
+    unit: Unit,
+    scale: f64,
+    lines: &[Line],
+    seen: &mut BTreeMap<String, usize>,
+) {
     for Line { system, cells } in lines {
         let run = load(system);
         let cells: Vec<&str> = cells.split_whitespace().collect();
         assert_eq!(cells.len(), columns.len(), "{system}: {cells:?}");
         for (text, cell) in columns.iter().zip(cells) {
             let (probe, params) = column(text);
-            let row = run.row(&probe, &params).unwrap_or_else(|| panic!("{system} has no {text}"));
+            let row = run
+                .row(&probe, &params)
+                .unwrap_or_else(|| panic!("{system} has no {text}"));
             let printed: f64 = cell.replace(',', ".").parse().unwrap();
             let carried = row.estimate.unwrap();
             assert_eq!(row.unit, unit, "{system} {text}");
@@ -61,7 +69,12 @@ fn totals<'a>(run: &'a Run, observer: &str) -> &'a BTreeMap<String, f64> {
         .totals
 }
 
-const SYSTEMS: [&str; 4] = ["g5-2.7-darwin", "g5-2.5-linux", "xeon-3.6-linux", "opteron-850-linux"];
+const SYSTEMS: [&str; 4] = [
+    "g5-2.7-darwin",
+    "g5-2.5-linux",
+    "xeon-3.6-linux",
+    "opteron-850-linux",
+];
 
 /// “fork hndl, exec proc, sh proc”, “Null … sig inst” and “Pipe … TCP conn”; each line with the clock that it prints.
 #[test]
@@ -75,7 +88,11 @@ fn lmbench() {
     ];
     // lmbench's program is linked dynamically, and its process has touched little memory.
     hold(
-        &["process.fork resident=0", "process.exec_dynamic", "process.shell"],
+        &[
+            "process.fork resident=0",
+            "process.exec_dynamic",
+            "process.shell",
+        ],
         Unit::Nanoseconds,
         1e3,
         &process,
@@ -103,7 +120,19 @@ fn lmbench() {
         line(SYSTEMS[2], "9.909 19.0 16.0 19.3 40"),
         line(SYSTEMS[3], "7.645 11.2 14.2 15.9 24"),
     ];
-    hold(&["ipc.pipe", "ipc.unix", "ipc.udp", "ipc.tcp", "ipc.tcp_connect"], Unit::Nanoseconds, 1e3, &ipc, &mut seen);
+    hold(
+        &[
+            "ipc.pipe",
+            "ipc.unix",
+            "ipc.udp",
+            "ipc.tcp",
+            "ipc.tcp_connect",
+        ],
+        Unit::Nanoseconds,
+        1e3,
+        &ipc,
+        &mut seen,
+    );
     assert!(SYSTEMS.iter().all(|s| seen[*s] == 15), "{seen:?}");
     for (system, clock) in SYSTEMS.iter().zip([2700.0, 2500.0, 3585.0, 2404.0]) {
         assert_eq!(load(system).host.cpu.mhz, Some(clock), "{system}");
@@ -126,12 +155,17 @@ fn mysql() {
     let mut misprints = Vec::new();
     let mut cells = 0;
     for (clients, text) in table {
-        let words: Vec<f64> = text.split(' ').map(|w| w.trim_end_matches('%').parse().unwrap()).collect();
+        let words: Vec<f64> = text
+            .split(' ')
+            .map(|w| w.trim_end_matches('%').parse().unwrap())
+            .collect();
         for (system, pair) in systems.iter().zip(words.chunks(2)) {
             let run = load(system);
             let of = |clients: &str| {
-                let params =
-                    column(&format!("x engine=mysql storage=myisam mix=read query_cache=off clients={clients}")).1;
+                let params = column(&format!(
+                    "x engine=mysql storage=myisam mix=read query_cache=off clients={clients}"
+                ))
+                .1;
                 run.row("database.throughput", &params)
                     .unwrap_or_else(|| panic!("{system} {clients}"))
                     .estimate
@@ -144,15 +178,24 @@ fn mysql() {
             assert_eq!(percent, pair[1], "{system} {clients}");
             if (of(clients) / of("1") * 100.0).round() != percent {
                 misprints.push((*system, clients, percent));
-                let marked =
-                    run.host.doubts.iter().any(|d| d.contains(&format!("prints {percent} % for {clients} clients")));
+                let marked = run
+                    .host
+                    .doubts
+                    .iter()
+                    .any(|d| d.contains(&format!("prints {percent} % for {clients} clients")));
                 assert!(marked, "{system}: the misprint is marked");
             }
             cells += 2;
         }
     }
     assert_eq!(cells, 7 * 6);
-    assert_eq!(misprints, [("g5-2.7-darwin", "50", 25.0), ("opteron-850-linux", "50", 230.0)]);
+    assert_eq!(
+        misprints,
+        [
+            ("g5-2.7-darwin", "50", 25.0),
+            ("opteron-850-linux", "50", 230.0)
+        ]
+    );
 }
 
 /// “Unit: Requests per second”.
@@ -162,8 +205,11 @@ fn apache() {
         "web.throughput server=apache-1.3 keepalive=off connections=100",
         "web.throughput server=apache-2.0 keepalive=off connections=100",
     ];
-    let lines =
-        [line("g5-2.7-darwin", "250 266"), line("g5-2.5-linux", "709 2165"), line("xeon-3.6-linux", "1291 3410")];
+    let lines = [
+        line("g5-2.7-darwin", "250 266"),
+        line("g5-2.5-linux", "709 2165"),
+        line("xeon-3.6-linux", "1291 3410"),
+    ];
     hold(&columns, Unit::PerSecond, 1.0, &lines, &mut BTreeMap::new());
 }
 
@@ -172,14 +218,32 @@ fn apache() {
 fn mysql_in_the_text() {
     let darwin = load("g5-2.7-darwin");
     let notes = totals(&darwin, "the article's text");
-    assert_eq!((notes["skip_locking.gain.low.percent"], notes["skip_locking.gain.high.percent"]), (1.0, 3.0));
-    assert_eq!((notes["import.times_longer.most"], notes["query_cache.hits.most.percent"]), (8.0, 60.0));
+    assert_eq!(
+        (
+            notes["skip_locking.gain.low.percent"],
+            notes["skip_locking.gain.high.percent"]
+        ),
+        (1.0, 3.0)
+    );
+    assert_eq!(
+        (
+            notes["import.times_longer.most"],
+            notes["query_cache.hits.most.percent"]
+        ),
+        (8.0, 60.0)
+    );
     assert_eq!(notes["query_cache.per_client_machine.queries_s"], 1000.0);
     let cached = |system: &str| {
         let params = column("x engine=mysql storage=myisam mix=read query_cache=on").1;
-        load(system).row("database.throughput", &params).and_then(|r| r.estimate).map(|e| e.value)
+        load(system)
+            .row("database.throughput", &params)
+            .and_then(|r| r.estimate)
+            .map(|e| e.value)
     };
-    assert_eq!(SYSTEMS.map(cached), [Some(500.0), None, Some(2700.0), Some(2700.0)]);
+    assert_eq!(
+        SYSTEMS.map(cached),
+        [Some(500.0), None, Some(2700.0), Some(2700.0)]
+    );
     let watched = totals(&darwin, "the authors' profiling");
     for (name, printed) in [
         ("net.in.mbit_s", 4.0),
@@ -197,19 +261,26 @@ fn mysql_in_the_text() {
     for g5 in ["g5-2.7-darwin", "g5-2.5-linux"] {
         let run = load(g5);
         let watched = totals(&run, "the authors' profiling");
-        assert!(!watched.contains_key("net.out.peak.mbit_s") && watched["net.out.peak.below.mbit_s"] == 140.0, "{g5}");
         assert!(
-            run.measurements.iter().filter(|m| m.params.text("query_cache") == Some("off")).all(|m| m
-                .estimate
-                .unwrap()
-                .value
-                < 500.0)
+            !watched.contains_key("net.out.peak.mbit_s")
+                && watched["net.out.peak.below.mbit_s"] == 140.0,
+            "{g5}"
+        );
+        assert!(
+            run.measurements
+                .iter()
+                .filter(|m| m.params.text("query_cache") == Some("off"))
+                .all(|m| m.estimate.unwrap().value < 500.0)
         );
     }
     let opteron = load("opteron-850-linux");
     let watched = totals(&opteron, "the authors' profiling");
-    let peak =
-        ["net.out.peak.mbit_s", "net.out.peak.from.queries_s", "net.out.peak.to.queries_s"].map(|name| watched[name]);
+    let peak = [
+        "net.out.peak.mbit_s",
+        "net.out.peak.from.queries_s",
+        "net.out.peak.to.queries_s",
+    ]
+    .map(|name| watched[name]);
     assert_eq!(peak, [140.0, 500.0, 600.0]);
 }
 
@@ -239,13 +310,25 @@ fn flops() {
         for (system, cell) in systems.iter().zip(&words[5..]) {
             let run = load(system);
             let (probe, params) = column(&format!("cpu.flops module={}", words[0]));
-            let value =
-                run.row(&probe, &params).unwrap_or_else(|| panic!("{system} {}", words[0])).estimate.unwrap().value;
-            assert_eq!(value, cell.parse::<f64>().unwrap() * 1e6, "{system} module {}", words[0]);
-            for (kind, share) in
-                ["fadd", "fsub", "fmul", "fdiv"].iter().zip(&words[1..5]).filter(|(_, share)| **share != "-")
+            let value = run
+                .row(&probe, &params)
+                .unwrap_or_else(|| panic!("{system} {}", words[0]))
+                .estimate
+                .unwrap()
+                .value;
+            assert_eq!(
+                value,
+                cell.parse::<f64>().unwrap() * 1e6,
+                "{system} module {}",
+                words[0]
+            );
+            for (kind, share) in ["fadd", "fsub", "fmul", "fdiv"]
+                .iter()
+                .zip(&words[1..5])
+                .filter(|(_, share)| **share != "-")
             {
-                let carried = totals(&run, "instruction mix")[&format!("module{}.{kind}.percent", words[0])];
+                let carried =
+                    totals(&run, "instruction mix")[&format!("module{}.{kind}.percent", words[0])];
                 assert_eq!(
                     carried,
                     share.trim_end_matches('%').parse::<f64>().unwrap(),
@@ -270,7 +353,13 @@ fn zero_filling() {
             let (what, pages) = c.split_once(' ').unwrap();
             format!("zerofill.{what} api={api} pages={pages}")
         });
-        hold(&columns.each_ref().map(String::as_str), Unit::Nanoseconds, 1e3, &[line(system, cells)], &mut seen);
+        hold(
+            &columns.each_ref().map(String::as_str),
+            Unit::Nanoseconds,
+            1e3,
+            &[line(system, cells)],
+            &mut seen,
+        );
     }
     assert_eq!(seen.values().sum::<usize>(), 12);
 }
@@ -295,7 +384,12 @@ fn launches() {
     for (app, text) in table {
         for (i, cell) in text.split(' ').enumerate() {
             let (run, placement) = (&runs[i / 3], ["default", "single", "dual"][i % 3]);
-            let row = run.row("launch.time", &Params::new().with("app", app).with("placement", placement)).unwrap();
+            let row = run
+                .row(
+                    "launch.time",
+                    &Params::new().with("app", app).with("placement", placement),
+                )
+                .unwrap();
             assert!(
                 (row.estimate.unwrap().value / 1e9 - cell.parse::<f64>().unwrap()).abs() < 1e-9,
                 "{app} {placement}"
@@ -334,29 +428,54 @@ fn blocks(runs: &[Run; 2]) {
         assert_eq!(block["clock.time_of_day.seconds"], clock);
         let pairs: Vec<(&str, &str)> = names.split_whitespace().zip(text.split(' ')).collect();
         assert_eq!((pairs.len(), block.len()), (29, 30));
-        pairs
-            .iter()
-            .for_each(|(name, cell)| assert_eq!(block[*name], cell.parse::<f64>().unwrap(), "{} {name}", run.id));
+        pairs.iter().for_each(|(name, cell)| {
+            assert_eq!(
+                block[*name],
+                cell.parse::<f64>().unwrap(),
+                "{} {name}",
+                run.id
+            )
+        });
     }
-    let pageins =
-        |run: &Run, text: &str| run.row("launch.pageins", &column(text).1).and_then(|r| r.estimate).map(|e| e.value);
-    let states = ["x state=after-boot", "x state=uptime days=3", "x state=uptime days=4"];
-    assert_eq!(states.map(|s| pageins(&runs[0], s)), [Some(9078.0), Some(13_000.0), None]);
-    assert_eq!(states.map(|s| pageins(&runs[1], s)), [Some(2304.0), None, Some(4000.0)]);
+    let pageins = |run: &Run, text: &str| {
+        run.row("launch.pageins", &column(text).1)
+            .and_then(|r| r.estimate)
+            .map(|e| e.value)
+    };
+    let states = [
+        "x state=after-boot",
+        "x state=uptime days=3",
+        "x state=uptime days=4",
+    ];
+    assert_eq!(
+        states.map(|s| pageins(&runs[0], s)),
+        [Some(9078.0), Some(13_000.0), None]
+    );
+    assert_eq!(
+        states.map(|s| pageins(&runs[1], s)),
+        [Some(2304.0), None, Some(4000.0)]
+    );
     // “eight to ten thousand pageins during boot”, “in the low two thousand range”, “80 Meg Swap Partition”, “performed
     // twice”.
     let notes = runs.each_ref().map(|run| totals(run, "the article's text"));
     assert_eq!(
-        (notes[0]["boot.pageins.low"], notes[0]["boot.pageins.high"], notes[1]["boot.pageins.about"]),
+        (
+            notes[0]["boot.pageins.low"],
+            notes[0]["boot.pageins.high"],
+            notes[1]["boot.pageins.about"]
+        ),
         (8000.0, 10_000.0, 2000.0)
     );
-    assert!(notes.iter().all(|n| n["swap.partition.mib"] == 80.0 && n["sequences"] == 2.0));
-    // “30 Gig Maxtor … 7200 RPM Internal Primary Drive”, “20 Gig … 7200 RPM Internal Slave Drive”.
     assert!(
         notes
             .iter()
-            .all(|n| ["drive.primary.gb", "drive.second.gb", "drives.rpm"].map(|name| n[name]) == [30.0, 20.0, 7200.0])
+            .all(|n| n["swap.partition.mib"] == 80.0 && n["sequences"] == 2.0)
     );
+    // “30 Gig Maxtor … 7200 RPM Internal Primary Drive”, “20 Gig … 7200 RPM Internal Slave Drive”.
+    assert!(notes.iter().all(|n| {
+        ["drive.primary.gb", "drive.second.gb", "drives.rpm"].map(|name| n[name])
+            == [30.0, 20.0, 7200.0]
+    }));
 }
 
 /// “File system, Object db, fs/odb”: eleven rounds in ticks, and the ratio with as many digits as are printed.
@@ -377,8 +496,13 @@ fn site() {
     ];
     let run = load("site-powermac-9500");
     let ticks = |store: &str| -> Vec<f64> {
-        let row = run.row("site.round", &Params::new().with("store", store)).unwrap();
-        row.process_values().iter().map(|ns| (ns * 60.0 / 1e9 * 1e6).round() / 1e6).collect()
+        let row = run
+            .row("site.round", &Params::new().with("store", store))
+            .unwrap();
+        row.process_values()
+            .iter()
+            .map(|ns| (ns * 60.0 / 1e9 * 1e6).round() / 1e6)
+            .collect()
     };
     let (files, database) = (ticks("files"), ticks("object-database"));
     assert_eq!((files.len(), database.len()), (11, 11));
@@ -392,8 +516,18 @@ fn site() {
 /// No table carries a figure that is not in this file: the cells are counted.
 #[test]
 fn nothing_is_carried_that_was_not_printed() {
-    let cells = |name: &str| references::table(name).unwrap().runs.values().flatten().flatten().count();
-    let counts: Vec<(&str, usize)> = references::table_names().map(|name| (name, cells(name))).collect();
+    let cells = |name: &str| {
+        references::table(name)
+            .unwrap()
+            .runs
+            .values()
+            .flatten()
+            .flatten()
+            .count()
+    };
+    let counts: Vec<(&str, usize)> = references::table_names()
+        .map(|name| (name, cells(name)))
+        .collect();
     let expected = [
         ("lmbench-process", 12),
         ("lmbench-syscall-signal", 28),

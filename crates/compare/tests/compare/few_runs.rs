@@ -31,14 +31,28 @@ impl Server {
         let row = |(i, clients): (usize, i64)| {
             let noise = self.rounds * [0.5, 1.0, 1.5, 0.7, 1.0, 2.0, 1.3][i];
             let level = 1000.0 * (1.0 + i as f64) * self.speed * (self.runs * normal(rng)).exp();
-            let slowed = |rng: &mut fastrand::Rng| if rng.f64() < self.bursts { 0.3 + 0.4 * rng.f64() } else { 1.0 };
-            let values: Vec<f64> = (0..ROUNDS).map(|_| level * (noise * normal(rng)).exp() * slowed(rng)).collect();
+            let slowed = |rng: &mut fastrand::Rng| {
+                if rng.f64() < self.bursts {
+                    0.3 + 0.4 * rng.f64()
+                } else {
+                    1.0
+                }
+            };
+            let values: Vec<f64> = (0..ROUNDS)
+                .map(|_| level * (noise * normal(rng)).exp() * slowed(rng))
+                .collect();
             let params = Params::new().with("clients", clients);
             Measurement {
                 estimate: across_processes(&values),
                 outcome: Outcome::Measured,
                 reason: None,
-                processes: values.iter().map(|v| Process { value: Some(*v), ..Process::default() }).collect(),
+                processes: values
+                    .iter()
+                    .map(|v| Process {
+                        value: Some(*v),
+                        ..Process::default()
+                    })
+                    .collect(),
                 ..Measurement::without_figure(
                     "database.throughput",
                     1,
@@ -86,13 +100,33 @@ fn shares(base: Server, new: Server, runs: usize, trials: usize, seed: u64) -> [
     counts.map(|n| n as f64 / all as f64)
 }
 
-const QUIET: Server = Server { speed: 1.0, rounds: 0.03, runs: 0.003, bursts: 0.0 };
-const LOUD: Server = Server { speed: 1.0, rounds: 0.15, runs: 0.003, bursts: 0.0 };
+const QUIET: Server = Server {
+    speed: 1.0,
+    rounds: 0.03,
+    runs: 0.003,
+    bursts: 0.0,
+};
+const LOUD: Server = Server {
+    speed: 1.0,
+    rounds: 0.15,
+    runs: 0.003,
+    bursts: 0.0,
+};
 /// Each start of the server makes another one of it, which no round of a run shows.
-const RESTARTED: Server = Server { speed: 1.0, rounds: 0.03, runs: 0.05, bursts: 0.0 };
+const RESTARTED: Server = Server {
+    speed: 1.0,
+    rounds: 0.03,
+    runs: 0.05,
+    bursts: 0.0,
+};
 
 /// Now and then a round meets a build: its runs agree far better than its rounds.
-const BESIDE_BUILDS: Server = Server { speed: 1.0, rounds: 0.03, runs: 0.003, bursts: 0.15 };
+const BESIDE_BUILDS: Server = Server {
+    speed: 1.0,
+    rounds: 0.03,
+    runs: 0.003,
+    bursts: 0.15,
+};
 
 #[test]
 fn one_run_and_two_cover_the_truth_as_often_as_they_say() {
@@ -107,7 +141,16 @@ fn one_run_and_two_cover_the_truth_as_often_as_they_say() {
         (RESTARTED, 2),
         (RESTARTED, 4),
     ] {
-        let [covered, ..] = shares(server, Server { speed: 0.9, ..server }, runs, 90, 31);
+        let [covered, ..] = shares(
+            server,
+            Server {
+                speed: 0.9,
+                ..server
+            },
+            runs,
+            90,
+            31,
+        );
         println!(
             "rounds {}, runs {}, bursts {}, {runs} a side: {covered:.3} covered",
             server.rounds, server.runs, server.bursts
@@ -115,7 +158,12 @@ fn one_run_and_two_cover_the_truth_as_often_as_they_say() {
         // Two runs of servers that differ by twice what any of them shows do not tell the whole of it; a single one
         // tells none.
         let least = if server.runs > 0.01 { 0.85 } else { 0.94 };
-        assert!(covered >= least, "{covered} with {runs} runs of ±{} rounds and ±{} runs", server.rounds, server.runs);
+        assert!(
+            covered >= least,
+            "{covered} with {runs} runs of ±{} rounds and ±{} runs",
+            server.rounds,
+            server.runs
+        );
     }
 }
 
@@ -138,10 +186,18 @@ fn two_runs_are_never_wider_than_one_of_them_unless_they_contradict_each_other()
     let (mut rows_seen, mut wider) = (0, Vec::new());
     for server in [QUIET, LOUD] {
         for _ in 0..100 {
-            let (base, new) = (server.side(2, &mut rng), Server { speed: 0.4, ..server }.side(2, &mut rng));
+            let (base, new) = (
+                server.side(2, &mut rng),
+                Server {
+                    speed: 0.4,
+                    ..server
+                }
+                .side(2, &mut rng),
+            );
             let two = rows(&base, &new);
-            let ones: Vec<Vec<Row>> =
-                [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(b, n)| rows(&base[b..=b], &new[n..=n])).to_vec();
+            let ones: Vec<Vec<Row>> = [(0, 0), (0, 1), (1, 0), (1, 1)]
+                .map(|(b, n)| rows(&base[b..=b], &new[n..=n]))
+                .to_vec();
             for (i, row) in two.iter().enumerate() {
                 let squares = ones.iter().map(|one| width(&one[i]).powi(2)).sum::<f64>() / 4.0;
                 rows_seen += 1;
@@ -155,7 +211,11 @@ fn two_runs_are_never_wider_than_one_of_them_unless_they_contradict_each_other()
     }
     // With four runs more is known of how rounds vary than with two, and that one of two knew too little is no defect
     // of the four.
-    assert!(wider.len() <= rows_seen / 100, "{} of {rows_seen}: {wider:?}", wider.len());
+    assert!(
+        wider.len() <= rows_seen / 100,
+        "{} of {rows_seen}: {wider:?}",
+        wider.len()
+    );
 }
 
 /// Runs that agree within 2 % said “from 0.4 to 3.1”, since a round of each had met a build.
@@ -166,7 +226,12 @@ fn runs_that_agree_say_more_than_their_rounds() {
         let mut widths: Vec<f64> = Vec::new();
         for _ in 0..60 {
             widths.extend(
-                rows(&BESIDE_BUILDS.side(runs, &mut rng), &BESIDE_BUILDS.side(runs, &mut rng)).iter().map(width),
+                rows(
+                    &BESIDE_BUILDS.side(runs, &mut rng),
+                    &BESIDE_BUILDS.side(runs, &mut rng),
+                )
+                .iter()
+                .map(width),
             );
         }
         widths.sort_by(f64::total_cmp);
@@ -183,9 +248,21 @@ fn an_effect_of_a_fifth_is_found_and_two_runs_find_more_of_them() {
     for (rounds, one, two) in [(0.03, 0.9, 0.97), (0.05, 0.5, 0.85)] {
         let server = Server { rounds, ..QUIET };
         for (runs, least) in [(1, one), (2, two)] {
-            let [_, found, _] = shares(server, Server { speed: 1.0 / 1.2, ..server }, runs, 90, 34);
+            let [_, found, _] = shares(
+                server,
+                Server {
+                    speed: 1.0 / 1.2,
+                    ..server
+                },
+                runs,
+                90,
+                34,
+            );
             println!("{runs} a side, rounds ±{rounds}: found in {found:.3}");
-            assert!(found >= least, "{found} with {runs} runs a side of rounds that vary by {rounds}");
+            assert!(
+                found >= least,
+                "{found} with {runs} runs a side of rounds that vary by {rounds}"
+            );
         }
     }
 }
@@ -193,7 +270,14 @@ fn an_effect_of_a_fifth_is_found_and_two_runs_find_more_of_them() {
 /// Whatever two runs a side are, there is a figure and an interval about it.
 #[test]
 fn runs_that_contradict_each_other_are_not_called_precise() {
-    let of = |speed: f64, seed: u64| Server { speed, rounds: 0.01, ..QUIET }.run(&mut fastrand::Rng::with_seed(seed));
+    let of = |speed: f64, seed: u64| {
+        Server {
+            speed,
+            rounds: 0.01,
+            ..QUIET
+        }
+        .run(&mut fastrand::Rng::with_seed(seed))
+    };
     let two = rows(&[of(1.0, 1), of(1.0, 2)], &[of(1.0, 3), of(0.6, 4)]);
     assert!(
         two.iter().all(|r| r.verdict == Verdict::Unresolved),
@@ -201,7 +285,10 @@ fn runs_that_contradict_each_other_are_not_called_precise() {
         two.iter().map(|r| (r.verdict, r.ratio)).collect::<Vec<_>>()
     );
     assert!(
-        two.iter().any(|r| r.note.as_deref().is_some_and(|n| n.contains("the new side's 2 runs are"))),
+        two.iter().any(|r| r
+            .note
+            .as_deref()
+            .is_some_and(|n| n.contains("the new side's 2 runs are"))),
         "it is said why"
     );
     // And yet not from 0.6 to 16.

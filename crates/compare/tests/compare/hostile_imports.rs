@@ -59,19 +59,43 @@ proptest! {
 #[test]
 fn the_undamaged_files_are_read() {
     assert_eq!(lmbench(LMBENCH.as_bytes()).unwrap().measurements.len(), 7);
-    assert_eq!(hyperfine(HYPERFINE.as_bytes()).unwrap().measurements.len(), 1);
-    assert!(lmbench(&vec![b'x'; (16 << 20) + 1]).unwrap_err().to_string().contains("more than"));
+    assert_eq!(
+        hyperfine(HYPERFINE.as_bytes()).unwrap().measurements.len(),
+        1
+    );
+    assert!(
+        lmbench(&vec![b'x'; (16 << 20) + 1])
+            .unwrap_err()
+            .to_string()
+            .contains("more than")
+    );
 }
 
 #[test]
 fn a_file_that_would_fill_the_memory_or_take_its_time_is_refused_or_read_at_once() {
-    let entries = |entry: &str, n: usize| format!("{{\"results\":[{}{entry}]}}", format!("{entry},").repeat(n));
+    let entries = |entry: &str, n: usize| {
+        format!("{{\"results\":[{}{entry}]}}", format!("{entry},").repeat(n))
+    };
     let refused = |text: String| hyperfine(text.as_bytes()).unwrap_err().to_string();
-    assert!(refused(entries(r#"{"command":"","mean":0}"#, 300_000)).contains("more than 20000 items"));
-    let times = format!(r#"{{"command":"a","mean":1,"times":[{}1]}}"#, "1,".repeat(60_000));
+    assert!(
+        refused(entries(r#"{"command":"","mean":0}"#, 300_000)).contains("more than 20000 items")
+    );
+    let times = format!(
+        r#"{{"command":"a","mean":1,"times":[{}1]}}"#,
+        "1,".repeat(60_000)
+    );
     assert!(refused(entries(&times, 2)).contains("more than 100000"));
-    assert!(refused(format!(r#"{{"results":[{{"command":"a","mean":"{}"}}]}}"#, "é".repeat(50_000))).len() < 1000);
+    assert!(
+        refused(format!(
+            r#"{{"results":[{{"command":"a","mean":"{}"}}]}}"#,
+            "é".repeat(50_000)
+        ))
+        .len()
+            < 1000
+    );
     // Each line is looked up among all rows so far: ten thousand rows, and then one of them again and again.
-    let lines: String = (0..199_000).map(|i| format!("name{}x: 8.7 nanoseconds\n", i.min(9_998))).collect();
+    let lines: String = (0..199_000)
+        .map(|i| format!("name{}x: 8.7 nanoseconds\n", i.min(9_998)))
+        .collect();
     assert_eq!(lmbench(lines.as_bytes()).unwrap().measurements.len(), 9_999);
 }

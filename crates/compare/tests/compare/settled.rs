@@ -31,7 +31,11 @@ fn pair() -> Comparison {
         row(Layer::Application, "server user code", "", 600.0),
     ];
     let others = [("other.cpu.seconds", 7.0)];
-    compare(&[with_cache("on", &[], &[])], &[with_cache("off", &slow, &others)], &Options::default())
+    compare(
+        &[with_cache("on", &[], &[])],
+        &[with_cache("off", &slow, &others)],
+        &Options::default(),
+    )
 }
 
 /// The answer of pairs in which the change alone makes this part of the difference, by logarithms, as precisely as the
@@ -44,12 +48,20 @@ fn alone(c: &Comparison, share: f64, factor: f64) -> Settled {
         log if log - factor.ln() > 0.03 => Verdict::Slower,
         _ => Verdict::Unresolved,
     };
-    let row = Row { ratio: Some(Ratio::from_log(log, error * error, 1e6)), verdict, ..whole.clone() };
+    let row = Row {
+        ratio: Some(Ratio::from_log(log, error * error, 1e6)),
+        verdict,
+        ..whole.clone()
+    };
     Settled::judged(&change(c), whole, &row, Vec::new())
 }
 
 fn change(c: &Comparison) -> Change {
-    c.changes.iter().find(|change| change.what == "query_cache").expect("the servers told of it").clone()
+    c.changes
+        .iter()
+        .find(|change| change.what == "query_cache")
+        .expect("the servers told of it")
+        .clone()
 }
 
 /// What the answer leaves for others: all but the low end of its interval.
@@ -58,7 +70,11 @@ fn left(c: &Comparison) -> f64 {
 }
 
 fn accused(c: &Comparison) -> Vec<(&str, Status)> {
-    c.causes.iter().filter(|f| f.status.accuses()).map(|f| (f.cause.as_str(), f.status)).collect()
+    c.causes
+        .iter()
+        .filter(|f| f.status.accuses())
+        .map(|f| (f.cause.as_str(), f.status))
+        .collect()
 }
 
 #[test]
@@ -68,24 +84,47 @@ fn what_the_experiment_gives_the_setting_comes_before_what_passive_signs_say() {
     c.settle(vec![alone(&c, 0.89, 1.05)]);
     assert_eq!(
         accused(&c),
-        [("app.setting", Status::Guilty), ("app.work", Status::Guilty), ("cpu.contention", Status::Guilty)],
+        [
+            ("app.setting", Status::Guilty),
+            ("app.work", Status::Guilty),
+            ("cpu.contention", Status::Guilty)
+        ],
         "{:#?}",
         c.causes
     );
-    let [setting, work, others] = &c.causes[..3] else { panic!("{:#?}", c.causes) };
+    let [setting, work, others] = &c.causes[..3] else {
+        panic!("{:#?}", c.causes)
+    };
     assert!(
-        (setting.share - 0.89).abs() < 1e-9 && setting.evidence[0].contains("89 % of the difference"),
+        (setting.share - 0.89).abs() < 1e-9
+            && setting.evidence[0].contains("89 % of the difference"),
         "{setting:?}"
     );
-    assert!(work.evidence.iter().any(|line| line.starts_with("it follows from app.setting")), "{work:?}");
+    assert!(
+        work.evidence
+            .iter()
+            .any(|line| line.starts_with("it follows from app.setting")),
+        "{work:?}"
+    );
     // Others may have all but the low end of the experiment's interval.
     let left = left(&c);
-    assert!(left > 0.11 && (others.share - left).abs() < 1e-9, "{left} {others:?}");
     assert!(
-        others.evidence.iter().any(|line| line.contains(&format!("leaves up to {:.0} %", 100.0 * left))),
+        left > 0.11 && (others.share - left).abs() < 1e-9,
+        "{left} {others:?}"
+    );
+    assert!(
+        others
+            .evidence
+            .iter()
+            .any(|line| line.contains(&format!("leaves up to {:.0} %", 100.0 * left))),
         "{others:?}"
     );
-    assert!(c.headline.contains(": another setting (query_cache: on → off), 89 %"), "{}", c.headline);
+    assert!(
+        c.headline
+            .contains(": another setting (query_cache: on → off), 89 %"),
+        "{}",
+        c.headline
+    );
     assert!(c.unexplained <= 0.11 + 1e-9);
 }
 
@@ -95,9 +134,20 @@ fn a_setting_that_makes_nothing_is_cleared_and_draws_nothing_after_it() {
     c.settle(vec![alone(&c, 0.0, 1.01)]);
     let setting = c.causes.iter().find(|f| f.cause == "app.setting").unwrap();
     assert_eq!(setting.status, Status::Cleared, "{:#?}", c.causes);
-    assert_eq!(accused(&c), [("cpu.contention", Status::Guilty), ("app.work", Status::Guilty)], "{:#?}", c.causes);
+    assert_eq!(
+        accused(&c),
+        [
+            ("cpu.contention", Status::Guilty),
+            ("app.work", Status::Guilty)
+        ],
+        "{:#?}",
+        c.causes
+    );
     assert!(
-        c.causes.iter().all(|f| f.evidence.iter().all(|line| !line.starts_with("it follows from app.setting"))),
+        c.causes.iter().all(|f| f
+            .evidence
+            .iter()
+            .all(|line| !line.starts_with("it follows from app.setting"))),
         "{:#?}",
         c.causes
     );
@@ -112,10 +162,27 @@ fn a_setting_that_no_passive_sign_points_to_is_named_by_its_experiment() {
         &[with_cache("off", &slow, &[("other.cpu.seconds", 7.0)])],
         &Options::default(),
     );
-    assert_eq!(accused(&c), [("cpu.contention", Status::Guilty)], "{:#?}", c.causes);
+    assert_eq!(
+        accused(&c),
+        [("cpu.contention", Status::Guilty)],
+        "{:#?}",
+        c.causes
+    );
     c.settle(vec![alone(&c, 0.5, 1.05)]);
-    assert_eq!(accused(&c), [("app.setting", Status::Guilty), ("cpu.contention", Status::Guilty)], "{:#?}", c.causes);
-    assert!((c.causes[1].share - left(&c)).abs() < 1e-9, "{:#?}", c.causes);
+    assert_eq!(
+        accused(&c),
+        [
+            ("app.setting", Status::Guilty),
+            ("cpu.contention", Status::Guilty)
+        ],
+        "{:#?}",
+        c.causes
+    );
+    assert!(
+        (c.causes[1].share - left(&c)).abs() < 1e-9,
+        "{:#?}",
+        c.causes
+    );
 }
 
 #[test]
@@ -125,20 +192,36 @@ fn a_wide_interval_leaves_others_all_but_its_low_end() {
     c.settle(vec![alone(&c, 0.98, 1.4)]);
     let left = left(&c);
     assert!(left > 0.2, "as wide as that: {left}");
-    let others = c.causes.iter().find(|f| f.cause == "cpu.contention").unwrap();
+    let others = c
+        .causes
+        .iter()
+        .find(|f| f.cause == "cpu.contention")
+        .unwrap();
     assert_eq!(c.causes[0].cause, "app.setting", "{:#?}", c.causes);
-    assert!(others.status.accuses() && (others.share - left.min(before)).abs() < 1e-9, "{left} {before} {others:?}");
+    assert!(
+        others.status.accuses() && (others.share - left.min(before)).abs() < 1e-9,
+        "{left} {before} {others:?}"
+    );
 }
 
 #[test]
 fn what_was_not_resolved_or_not_measured_moves_nobody() {
     let before = pair();
-    let order = |c: &Comparison| c.causes.iter().map(|f| (f.cause.clone(), f.status)).collect::<Vec<_>>();
-    for answer in
-        [alone(&before, 0.4, 4.0), Settled::not_done(&change(&before), None, "it was interrupted before".into())]
-    {
+    let order = |c: &Comparison| {
+        c.causes
+            .iter()
+            .map(|f| (f.cause.clone(), f.status))
+            .collect::<Vec<_>>()
+    };
+    for answer in [
+        alone(&before, 0.4, 4.0),
+        Settled::not_done(&change(&before), None, "it was interrupted before".into()),
+    ] {
         let mut c = before.clone();
         c.settle(vec![answer]);
-        assert_eq!((order(&c), &c.headline, c.unexplained), (order(&before), &before.headline, before.unexplained));
+        assert_eq!(
+            (order(&c), &c.headline, c.unexplained),
+            (order(&before), &before.headline, before.unexplained)
+        );
     }
 }

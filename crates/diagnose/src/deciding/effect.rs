@@ -12,14 +12,21 @@ const LEAST_REQUESTS: u64 = 40;
 
 /// How many times faster requests were with the change; nothing where too little was seen.
 pub fn effect(pairs: &[Pair], by: Measure) -> Option<Estimate> {
-    let requests: u64 =
-        pairs.iter().map(|p| p.base.requests.saturating_add(p.changed.requests)).fold(0, u64::saturating_add);
+    let requests: u64 = pairs
+        .iter()
+        .map(|p| p.base.requests.saturating_add(p.changed.requests))
+        .fold(0, u64::saturating_add);
     let logs: Vec<f64> = pairs.iter().filter_map(|p| log_ratio(p, by)).collect();
     if requests < LEAST_REQUESTS {
         return None;
     }
     let (value, low, high) = interval(&logs)?;
-    Some(Estimate { value: value.exp(), low: low.exp(), high: high.exp(), confidence: CONFIDENCE })
+    Some(Estimate {
+        value: value.exp(),
+        low: low.exp(),
+        high: high.exp(),
+        confidence: CONFIDENCE,
+    })
 }
 
 /// What the effect says: it matters from the share on from which a cause is suspected, of the time with the change or
@@ -98,9 +105,15 @@ mod tests {
     use super::*;
 
     fn pair(base: u64, changed: u64) -> Pair {
-        let asked =
-            |requests: u64| Asked { requests, seconds: 0.1, latency_ns: (requests > 0).then(|| 1e8 / requests as f64) };
-        Pair { base: asked(base), changed: asked(changed) }
+        let asked = |requests: u64| Asked {
+            requests,
+            seconds: 0.1,
+            latency_ns: (requests > 0).then(|| 1e8 / requests as f64),
+        };
+        Pair {
+            base: asked(base),
+            changed: asked(changed),
+        }
     }
 
     #[test]
@@ -110,9 +123,16 @@ mod tests {
             assert_eq!(critical(n, 0.025), expected, "n = {n}");
         }
         // Of six the interval is the whole range, and covers 1 − 2/64.
-        assert_eq!(interval(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), Some((3.5, 1.0, 6.0)));
+        assert_eq!(
+            interval(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+            Some((3.5, 1.0, 6.0))
+        );
         let eight: Vec<f64> = (1..=8).map(f64::from).collect();
-        assert_eq!(interval(&eight), Some((4.5, 2.0, 7.0)), "the fourth of 36 means from each end");
+        assert_eq!(
+            interval(&eight),
+            Some((4.5, 2.0, 7.0)),
+            "the fourth of 36 means from each end"
+        );
         assert_eq!(interval(&[1.0; 5]), None);
     }
 
@@ -121,7 +141,10 @@ mod tests {
         let pairs: Vec<Pair> = (0..8).map(|i| pair(100 + i, 200 + 2 * i)).collect();
         for by in [Measure::Rate, Measure::Latency] {
             let e = effect(&pairs, by).unwrap();
-            assert!((e.value - 2.0).abs() < 0.01 && e.low > 1.98 && e.high < 2.02, "{by:?} {e:?}");
+            assert!(
+                (e.value - 2.0).abs() < 0.01 && e.low > 1.98 && e.high < 2.02,
+                "{by:?} {e:?}"
+            );
             assert_eq!(answer(Some(&e)), Answer::Faster);
         }
     }
@@ -138,18 +161,47 @@ mod tests {
     #[test]
     fn a_server_that_stood_still_counts_and_silence_says_nothing() {
         let stopped: Vec<Pair> = (0..8).map(|i| pair(0, 100 + i)).collect();
-        assert_eq!(answer(effect(&stopped, Measure::Rate).as_ref()), Answer::Faster);
-        assert_eq!(effect(&stopped, Measure::Latency), None, "of nothing there is no latency");
-        let dead =
-            [pair(100, 200), pair(100, 200), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0)];
-        assert_eq!(effect(&dead, Measure::Rate), None, "a server that ended says nothing of the change");
+        assert_eq!(
+            answer(effect(&stopped, Measure::Rate).as_ref()),
+            Answer::Faster
+        );
+        assert_eq!(
+            effect(&stopped, Measure::Latency),
+            None,
+            "of nothing there is no latency"
+        );
+        let dead = [
+            pair(100, 200),
+            pair(100, 200),
+            pair(0, 0),
+            pair(0, 0),
+            pair(0, 0),
+            pair(0, 0),
+            pair(0, 0),
+            pair(0, 0),
+        ];
+        assert_eq!(
+            effect(&dead, Measure::Rate),
+            None,
+            "a server that ended says nothing of the change"
+        );
         let silence = [pair(1, 2); 8];
-        assert_eq!((effect(&silence, Measure::Rate), answer(None)), (None, Answer::Unresolved));
+        assert_eq!(
+            (effect(&silence, Measure::Rate), answer(None)),
+            (None, Answer::Unresolved)
+        );
     }
 
     #[test]
     fn answers_need_the_whole_interval() {
-        let of = |low, high| answer(Some(&Estimate { value: (low + high) / 2.0, low, high, confidence: 0.95 }));
+        let of = |low, high| {
+            answer(Some(&Estimate {
+                value: (low + high) / 2.0,
+                low,
+                high,
+                confidence: 0.95,
+            }))
+        };
         assert_eq!(of(1.06, 1.3), Answer::Faster);
         assert_eq!(of(1.01, 1.3), Answer::Unresolved);
         assert_eq!(of(0.97, 1.04), Answer::Same);
@@ -160,7 +212,9 @@ mod tests {
     fn of_many_experiments_without_an_effect_few_say_that_there_is_one() {
         let mut rng = 1_u64;
         let mut noise = || {
-            rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            rng = rng
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             80 + (rng >> 33) % 41
         };
         let mut excluded = 0;
@@ -169,6 +223,9 @@ mod tests {
             let e = effect(&pairs, Measure::Rate).unwrap();
             excluded += usize::from(e.low > 1.0 || e.high < 1.0);
         }
-        assert!((20..=100).contains(&excluded), "1 to 5 % of 2000: {excluded}");
+        assert!(
+            (20..=100).contains(&excluded),
+            "1 to 5 % of 2000: {excluded}"
+        );
     }
 }

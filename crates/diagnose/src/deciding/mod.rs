@@ -49,7 +49,14 @@ const BALANCED_S: f64 = 0.02;
 pub const LONGEST_HOLD_S: f64 = 0.1;
 
 const fn short(change: Change, causes: &'static [&'static str], clears: bool) -> Decides {
-    Decides { change, causes, clears, stretch_s: SHORT_S, longest_s: LONGEST_S, settle_s: BALANCED_S }
+    Decides {
+        change,
+        causes,
+        clears,
+        stretch_s: SHORT_S,
+        longest_s: LONGEST_S,
+        settle_s: BALANCED_S,
+    }
 }
 
 /// What each change decides about.
@@ -66,7 +73,11 @@ pub static DECIDES: [Decides; 7] = [
     Decides {
         stretch_s: LONGEST_HOLD_S - BALANCED_S,
         longest_s: LONGEST_HOLD_S - BALANCED_S,
-        ..short(Change::Hold, &["cpu.contention", "storage.contention"], false)
+        ..short(
+            Change::Hold,
+            &["cpu.contention", "storage.contention"],
+            false,
+        )
     },
     short(Change::Client, &["client.saturated"], false),
     short(Change::HugePages, &["memory.page_size"], false),
@@ -74,17 +85,25 @@ pub static DECIDES: [Decides; 7] = [
 
 /// Whether an experiment decides about what is found.
 pub(crate) fn decides_about(experiment: &Experiment, f: &Finding) -> bool {
-    decides(experiment.change).causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause)
+    decides(experiment.change)
+        .causes
+        .contains(&f.cause.as_str())
+        && experiment.tests.contains(&f.cause)
 }
 
 /// The order of suspects, from the one that is suspected most.
 pub(crate) fn by_suspicion(a: &Finding, b: &Finding) -> Ordering {
-    a.status.cmp(&b.status).then(b.share.partial_cmp(&a.share).unwrap_or(Ordering::Equal))
+    a.status
+        .cmp(&b.status)
+        .then(b.share.partial_cmp(&a.share).unwrap_or(Ordering::Equal))
 }
 
 /// What a change decides about.
 pub fn decides(change: Change) -> &'static Decides {
-    DECIDES.iter().find(|d| d.change == change).unwrap_or(&DECIDES[0])
+    DECIDES
+        .iter()
+        .find(|d| d.change == change)
+        .unwrap_or(&DECIDES[0])
 }
 
 #[cfg(test)]
@@ -108,10 +127,16 @@ mod tests {
             assert_eq!(DECIDES.iter().filter(|d| d.change == change).count(), 1);
             let d = decides(change);
             assert_eq!(d.change, change);
-            assert!(!d.causes.is_empty() && d.causes.iter().all(|c| cause(c).is_some()), "{change:?}");
+            assert!(
+                !d.causes.is_empty() && d.causes.iter().all(|c| cause(c).is_some()),
+                "{change:?}"
+            );
             assert!(d.stretch_s > 0.0 && d.stretch_s <= d.longest_s && d.settle_s > 0.0);
         }
         let hold = decides(Change::Hold);
-        assert!(hold.longest_s + hold.settle_s <= LONGEST_HOLD_S + 1e-9, "a neighbour is held for no longer than that");
+        assert!(
+            hold.longest_s + hold.settle_s <= LONGEST_HOLD_S + 1e-9,
+            "a neighbour is held for no longer than that"
+        );
     }
 }

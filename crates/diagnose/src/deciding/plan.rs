@@ -49,7 +49,10 @@ pub struct Planned {
 /// told of no other; where the user asked, also with nobody accused.
 pub fn plan(findings: &[Finding], offers: &[Offer], policy: Policy, most: usize) -> Vec<Planned> {
     let accused: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
-    let undecided = accused.len() > 1 || accused.first().is_some_and(|f| f.status == Status::Suspected);
+    let undecided = accused.len() > 1
+        || accused
+            .first()
+            .is_some_and(|f| f.status == Status::Suspected);
     if policy == Policy::WhereUndecided && !undecided {
         return Vec::new();
     }
@@ -65,12 +68,17 @@ pub fn plan(findings: &[Finding], offers: &[Offer], policy: Policy, most: usize)
         }
     };
     let planned = |(offer, o): (usize, &Offer)| {
-        let shares = decides(o.change).causes.iter().map(|cause| Some((*cause, worth(cause)?)));
+        let shares = decides(o.change)
+            .causes
+            .iter()
+            .map(|cause| Some((*cause, worth(cause)?)));
         let tests: Vec<(&'static str, f64)> = shares.flatten().collect();
         let weight = tests.iter().map(|(_, share)| *share).fold(0.0, f64::max);
         // That it cannot be made is worth telling where it would decide about somebody who is accused.
-        let worth_telling =
-            o.hindrance.is_none() || accused.iter().any(|f| decides(o.change).causes.contains(&f.cause.as_str()));
+        let worth_telling = o.hindrance.is_none()
+            || accused
+                .iter()
+                .any(|f| decides(o.change).causes.contains(&f.cause.as_str()));
         (!tests.is_empty() && worth_telling).then(|| Planned {
             offer,
             tests: tests.iter().map(|(cause, _)| *cause).collect(),
@@ -106,12 +114,20 @@ impl Course {
 /// longer because requests are few.
 pub fn course(change: Change, rate: f64, latency_s: f64) -> Course {
     let d = decides(change);
-    let wanted = if rate > 0.0 { WANTED / rate } else { d.longest_s };
+    let wanted = if rate > 0.0 {
+        WANTED / rate
+    } else {
+        d.longest_s
+    };
     let settle_s = match change {
         Change::Hold => d.settle_s,
         _ => (LATENCIES * latency_s).clamp(d.settle_s, LONGEST_SETTLE_S.max(d.settle_s)),
     };
-    Course { pairs: PAIRS, stretch_s: wanted.clamp(d.stretch_s, d.longest_s), settle_s }
+    Course {
+        pairs: PAIRS,
+        stretch_s: wanted.clamp(d.stretch_s, d.longest_s),
+        settle_s,
+    }
 }
 
 #[cfg(test)]
@@ -125,36 +141,70 @@ mod tests {
     }
 
     fn offers(changes: &[Change]) -> Vec<Offer> {
-        changes.iter().map(|&change| Offer { change, what: format!("{change:?}"), hindrance: None }).collect()
+        changes
+            .iter()
+            .map(|&change| Offer {
+                change,
+                what: format!("{change:?}"),
+                hindrance: None,
+            })
+            .collect()
     }
 
     fn chosen(findings: &[Finding], offered: &[Change], policy: Policy) -> Vec<Change> {
         let offers = offers(offered);
-        plan(findings, &offers, policy, 9).iter().map(|p| offers[p.offer].change).collect()
+        plan(findings, &offers, policy, 9)
+            .iter()
+            .map(|p| offers[p.offer].change)
+            .collect()
     }
 
     const ALL: [Change; 4] = [Change::Weight, Change::Quota, Change::Cpus, Change::Hold];
 
     #[test]
     fn what_is_decided_needs_no_experiment() {
-        let guilty = [finding("cpu.quota", Status::Guilty, 0.6), finding("cpu.contention", Status::Cleared, 0.0)];
+        let guilty = [
+            finding("cpu.quota", Status::Guilty, 0.6),
+            finding("cpu.contention", Status::Cleared, 0.0),
+        ];
         assert_eq!(chosen(&guilty, &ALL, Policy::WhereUndecided), []);
-        assert_eq!(chosen(&[], &ALL, Policy::WhereUndecided), [], "nobody is accused");
-        assert_eq!(chosen(&guilty, &ALL, Policy::Asked)[0], Change::Quota, "the user asked: the accused first");
+        assert_eq!(
+            chosen(&[], &ALL, Policy::WhereUndecided),
+            [],
+            "nobody is accused"
+        );
+        assert_eq!(
+            chosen(&guilty, &ALL, Policy::Asked)[0],
+            Change::Quota,
+            "the user asked: the accused first"
+        );
     }
 
     #[test]
     fn two_causes_are_told_apart_by_what_changes_one_of_them() {
-        let both = [finding("cpu.contention", Status::Guilty, 0.3), finding("cpu.quota", Status::Suspected, 0.5)];
-        assert_eq!(chosen(&both, &ALL, Policy::WhereUndecided), [Change::Quota, Change::Weight, Change::Hold]);
-        assert_eq!(chosen(&both, &[Change::Cpus], Policy::WhereUndecided), [], "that would say nothing of either");
+        let both = [
+            finding("cpu.contention", Status::Guilty, 0.3),
+            finding("cpu.quota", Status::Suspected, 0.5),
+        ];
+        assert_eq!(
+            chosen(&both, &ALL, Policy::WhereUndecided),
+            [Change::Quota, Change::Weight, Change::Hold]
+        );
+        assert_eq!(
+            chosen(&both, &[Change::Cpus], Policy::WhereUndecided),
+            [],
+            "that would say nothing of either"
+        );
     }
 
     #[test]
     fn a_suspect_that_nothing_here_can_decide_about_is_left() {
         let lock = [finding("app.lock", Status::Suspected, 0.6)];
         assert_eq!(chosen(&lock, &ALL, Policy::WhereUndecided), []);
-        let unknown = [finding("app.lock", Status::Suspected, 0.6), finding("cpu.quota", Status::NotJudged, 0.0)];
+        let unknown = [
+            finding("app.lock", Status::Suspected, 0.6),
+            finding("cpu.quota", Status::NotJudged, 0.0),
+        ];
         assert_eq!(
             chosen(&unknown, &ALL, Policy::WhereUndecided),
             [Change::Quota],
@@ -171,7 +221,11 @@ mod tests {
                 finding("cpu.quota", Status::Suspected, 0.2),
                 left.clone(),
             ];
-            chosen(&found, &[Change::Hold, Change::Quota], Policy::WhereUndecided)
+            chosen(
+                &found,
+                &[Change::Hold, Change::Quota],
+                Policy::WhereUndecided,
+            )
         };
         assert_eq!(asked(&left), [Change::Quota, Change::Hold]);
         left.relation = Some(Relation::ToldOf("cpu.priority".into()));
@@ -180,10 +234,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_is_told_where_somebody_is_accused_of_it() {
-        let findings =
-            [finding("cpu.contention", Status::Suspected, 0.6), finding("memory.page_size", Status::NotJudged, 0.0)];
+        let findings = [
+            finding("cpu.contention", Status::Suspected, 0.6),
+            finding("memory.page_size", Status::NotJudged, 0.0),
+        ];
         let mut offers = offers(&[Change::HugePages, Change::Weight]);
-        offers.iter_mut().for_each(|o| o.hindrance = Some("which needs root".into()));
+        offers
+            .iter_mut()
+            .for_each(|o| o.hindrance = Some("which needs root".into()));
         let found = plan(&findings, &offers, Policy::WhereUndecided, 9);
         assert_eq!(found.iter().map(|p| p.offer).collect::<Vec<_>>(), [1]);
     }
@@ -197,7 +255,11 @@ mod tests {
         ];
         let found = plan(&all, &offers(&ALL), Policy::WhereUndecided, 2);
         assert_eq!(found.iter().map(|p| p.offer).collect::<Vec<_>>(), [0, 3]);
-        assert_eq!(found[0].tests, ["cpu.contention"], "the nice value was not accused");
+        assert_eq!(
+            found[0].tests,
+            ["cpu.contention"],
+            "the nice value was not accused"
+        );
     }
 
     #[test]
@@ -209,7 +271,10 @@ mod tests {
         let hold = course(Change::Hold, 10.0, 0.5);
         assert!(hold.stretch_s + hold.settle_s <= 0.1 + 1e-9);
         let quota = course(Change::Quota, 5000.0, 1e-3);
-        assert!(quota.stretch_s >= 0.3 && quota.settle_s >= 0.1, "several periods of the quota");
+        assert!(
+            quota.stretch_s >= 0.3 && quota.settle_s >= 0.1,
+            "several periods of the quota"
+        );
         assert!(quota.seconds() < 10.0);
     }
 }

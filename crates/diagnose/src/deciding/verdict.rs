@@ -21,7 +21,9 @@ use crate::judging::percent;
 pub fn verdict(findings: &[Finding], experiments: &[Experiment]) -> Vec<Finding> {
     let mut found = findings.to_vec();
     let mut changed = false;
-    experiments.iter().for_each(|experiment| changed |= apply(&mut found, experiment, experiments));
+    experiments
+        .iter()
+        .for_each(|experiment| changed |= apply(&mut found, experiment, experiments));
     if changed {
         // Sentences about what follows from what are made anew with the order.
         found.iter_mut().for_each(chain::forget);
@@ -55,25 +57,41 @@ fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) 
     if found.iter().any(|f| f.evidence.contains(&sentence)) {
         return false;
     }
-    let most = found.iter().filter(|f| tested(f)).min_by(|a, b| by_suspicion(a, b));
-    let Some(name) = most.map(|f| f.cause.clone()).or_else(|| unlisted(experiment, found)) else { return false };
+    let most = found
+        .iter()
+        .filter(|f| tested(f))
+        .min_by(|a, b| by_suspicion(a, b));
+    let Some(name) = most
+        .map(|f| f.cause.clone())
+        .or_else(|| unlisted(experiment, found))
+    else {
+        return false;
+    };
     let earlier: Vec<String> = all.iter().map(Experiment::sentence).collect();
-    for f in found
-        .iter_mut()
-        .filter(|f| f.cause == name || (tested(f) && experiment.answer == Answer::Same && f.status.accuses()))
-    {
+    for f in found.iter_mut().filter(|f| {
+        f.cause == name || (tested(f) && experiment.answer == Answer::Same && f.status.accuses())
+    }) {
         match (experiment.answer, &experiment.effect) {
             (Answer::Faster, Some(e)) => {
-                let seen =
-                    Some(f.share).filter(|_| f.status.accuses() && !f.evidence.iter().any(|s| earlier.contains(s)));
+                let seen = Some(f.share).filter(|_| {
+                    f.status.accuses() && !f.evidence.iter().any(|s| earlier.contains(s))
+                });
                 f.share = 1.0 - 1.0 / e.value;
-                let apart = seen.filter(|seen| !f.evidence.is_empty() && (f.share - seen).abs() > APART);
-                f.evidence.splice(0..0, apart.map(|seen| why_apart(f.share, seen)));
-                f.status = if 1.0 - 1.0 / e.low > GUILTY.value { Status::Guilty } else { Status::Suspected };
+                let apart =
+                    seen.filter(|seen| !f.evidence.is_empty() && (f.share - seen).abs() > APART);
+                f.evidence
+                    .splice(0..0, apart.map(|seen| why_apart(f.share, seen)));
+                f.status = if 1.0 - 1.0 / e.low > GUILTY.value {
+                    Status::Guilty
+                } else {
+                    Status::Suspected
+                };
                 // Whatever it was told with, now it was measured itself.
                 f.relation = None;
             }
-            (Answer::Same, _) if decides.clears => (f.status, f.share, f.relation) = (Status::Cleared, 0.0, None),
+            (Answer::Same, _) if decides.clears => {
+                (f.status, f.share, f.relation) = (Status::Cleared, 0.0, None)
+            }
             _ => {}
         }
         f.evidence.insert(0, sentence.clone());
@@ -83,10 +101,19 @@ fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) 
 
 /// A cause that the passive signs said nothing about at all, and that requests were faster without.
 fn unlisted(experiment: &Experiment, found: &mut Vec<Finding>) -> Option<String> {
-    let name = experiment.tests.iter().find(|t| decides(experiment.change).causes.contains(&t.as_str()))?;
+    let name = experiment
+        .tests
+        .iter()
+        .find(|t| decides(experiment.change).causes.contains(&t.as_str()))?;
     let known = cause(name).filter(|_| experiment.answer == Answer::Faster)?;
     let (status, share) = (Status::Suspected, SUSPECTED.value);
-    found.push(Finding::new(known.name, known.layer, status, share, Vec::new()));
+    found.push(Finding::new(
+        known.name,
+        known.layer,
+        status,
+        share,
+        Vec::new(),
+    ));
     Some(name.clone())
 }
 
@@ -102,7 +129,12 @@ mod tests {
     }
 
     fn experiment(change: Change, tests: &[&str], low: f64, high: f64) -> Experiment {
-        let effect = Some(Estimate { value: (low * high).sqrt(), low, high, confidence: 0.95 });
+        let effect = Some(Estimate {
+            value: (low * high).sqrt(),
+            low,
+            high,
+            confidence: 0.95,
+        });
         Experiment {
             workload: "database".into(),
             params: Params::new(),
@@ -118,18 +150,33 @@ mod tests {
     }
 
     fn told(findings: &[Finding]) -> Vec<(&str, Status)> {
-        findings.iter().map(|f| (f.cause.as_str(), f.status)).collect()
+        findings
+            .iter()
+            .map(|f| (f.cause.as_str(), f.status))
+            .collect()
     }
 
     #[test]
     fn the_answer_convicts_one_and_clears_the_other() {
-        let before = [finding("cpu.affinity", Status::Suspected, 0.5), finding("cpu.quota", Status::Suspected, 0.4)];
+        let before = [
+            finding("cpu.affinity", Status::Suspected, 0.5),
+            finding("cpu.quota", Status::Suspected, 0.4),
+        ];
         let lifted = experiment(Change::Quota, &["cpu.quota"], 1.85, 1.99);
         let widened = experiment(Change::Cpus, &["cpu.affinity"], 0.98, 1.02);
         let after = verdict(&before, &[widened, lifted]);
-        assert_eq!(told(&after), [("cpu.quota", Status::Guilty), ("cpu.affinity", Status::Cleared)]);
+        assert_eq!(
+            told(&after),
+            [
+                ("cpu.quota", Status::Guilty),
+                ("cpu.affinity", Status::Cleared)
+            ]
+        );
         assert!((after[0].share - 0.479).abs() < 0.005, "{}", after[0].share);
-        assert_eq!(after[0].evidence[0], "with Quota made requests were 1.92 (1.85–1.99) times faster");
+        assert_eq!(
+            after[0].evidence[0],
+            "with Quota made requests were 1.92 (1.85–1.99) times faster"
+        );
         assert_eq!(after[0].evidence.last().unwrap(), "as seen");
     }
 
@@ -137,9 +184,12 @@ mod tests {
     fn a_share_that_was_measured_is_told_from_the_one_that_was_seen() {
         let weight = experiment(Change::Weight, &["cpu.contention"], 1.85, 1.99);
         let after = |seen: f64| {
-            verdict(&[finding("cpu.contention", Status::Suspected, seen)], std::slice::from_ref(&weight))
-                .remove(0)
-                .evidence
+            verdict(
+                &[finding("cpu.contention", Status::Suspected, seen)],
+                std::slice::from_ref(&weight),
+            )
+            .remove(0)
+            .evidence
         };
         let more = after(0.078);
         assert_eq!(more.len(), 3, "{more:?}");
@@ -156,23 +206,40 @@ mod tests {
         );
         assert_eq!(after(0.46).len(), 2, "alike");
         let held = experiment(Change::Hold, &["cpu.contention"], 1.2, 1.3);
-        let both = verdict(&[finding("cpu.contention", Status::Suspected, 0.47)], &[weight.clone(), held]);
-        assert_eq!(both[0].evidence.len(), 3, "two experiments differ by what they change: {:?}", both[0].evidence);
+        let both = verdict(
+            &[finding("cpu.contention", Status::Suspected, 0.47)],
+            &[weight.clone(), held],
+        );
+        assert_eq!(
+            both[0].evidence.len(),
+            3,
+            "two experiments differ by what they change: {:?}",
+            both[0].evidence
+        );
     }
 
     #[test]
     fn a_weight_without_effect_clears_nobody() {
         let before = [finding("cpu.contention", Status::Suspected, 0.5)];
-        let after = verdict(&before, &[experiment(Change::Weight, &["cpu.contention"], 0.99, 1.01)]);
+        let after = verdict(
+            &before,
+            &[experiment(Change::Weight, &["cpu.contention"], 0.99, 1.01)],
+        );
         assert_eq!(told(&after), [("cpu.contention", Status::Suspected)]);
-        assert!(after[0].evidence[0].contains("as fast as before"), "and that is said");
+        assert!(
+            after[0].evidence[0].contains("as fast as before"),
+            "and that is said"
+        );
     }
 
     #[test]
     fn what_is_unresolved_or_not_done_leaves_the_verdict() {
         let before = [finding("cpu.quota", Status::Guilty, 0.5)];
         let mut not_done = experiment(Change::Quota, &["cpu.quota"], 0.5, 2.0);
-        assert_eq!(told(&verdict(&before, std::slice::from_ref(&not_done))), told(&before));
+        assert_eq!(
+            told(&verdict(&before, std::slice::from_ref(&not_done))),
+            told(&before)
+        );
         not_done.answer = Answer::NotDone;
         not_done.effect = None;
         let after = verdict(&before, &[not_done]);
@@ -198,14 +265,34 @@ mod tests {
 
     #[test]
     fn of_two_that_a_change_takes_away_the_one_that_was_suspected_most_is_it() {
-        let before = [finding("cpu.priority", Status::Cleared, 0.0), finding("cpu.contention", Status::Suspected, 0.4)];
-        let after = verdict(&before, &[experiment(Change::Weight, &["cpu.contention", "cpu.priority"], 1.8, 2.2)]);
-        assert_eq!(told(&after), [("cpu.contention", Status::Guilty), ("cpu.priority", Status::Cleared)]);
+        let before = [
+            finding("cpu.priority", Status::Cleared, 0.0),
+            finding("cpu.contention", Status::Suspected, 0.4),
+        ];
+        let after = verdict(
+            &before,
+            &[experiment(
+                Change::Weight,
+                &["cpu.contention", "cpu.priority"],
+                1.8,
+                2.2,
+            )],
+        );
+        assert_eq!(
+            told(&after),
+            [
+                ("cpu.contention", Status::Guilty),
+                ("cpu.priority", Status::Cleared)
+            ]
+        );
     }
 
     #[test]
     fn applied_twice_it_is_the_same() {
-        let before = [finding("cpu.saturated", Status::Suspected, 0.4), finding("cpu.quota", Status::Suspected, 0.4)];
+        let before = [
+            finding("cpu.saturated", Status::Suspected, 0.4),
+            finding("cpu.quota", Status::Suspected, 0.4),
+        ];
         let made = [experiment(Change::Quota, &["cpu.quota"], 1.85, 1.99)];
         let once = verdict(&before, &made);
         assert_eq!(verdict(&once, &made), once);

@@ -38,12 +38,22 @@ pub fn confirm(first: &Excess, again: (f64, f64), controls: &[(f64, f64)]) -> Op
     // Few controls do not know their spread; the group's was measured. Where they contradict it, theirs counts.
     let spread = Place::of(controls).map_or(0.0, |place| place.spread);
     let scale = first.scale.max(again.1);
-    let scale = if controls.len() >= KNOW_SPREAD && spread > CONTRADICTED * scale { spread } else { scale };
+    let scale = if controls.len() >= KNOW_SPREAD && spread > CONTRADICTED * scale {
+        spread
+    } else {
+        scale
+    };
     let scale = scale * (1.0 + std::f64::consts::FRAC_PI_2 / controls.len() as f64).sqrt();
     let effect = again.0 - centre;
     let half = t_two_sided(0.95, first.df.max(1.0)) * scale;
     let p = chance(effect, scale, first.df);
-    Some(Confirmation { effect, low: effect - half, high: effect + half, p, controls: controls.len() })
+    Some(Confirmation {
+        effect,
+        low: effect - half,
+        high: effect + half,
+        p,
+        controls: controls.len(),
+    })
 }
 
 /// Controls that say something of their spread.
@@ -66,19 +76,39 @@ pub struct Tested<'a> {
 /// were far out once and were not so again it is known that it was chance. The share of such hosts among all is the
 /// chance that one of them is out twice, and a test whose chance is smaller than that is taken to be that.
 pub fn stand(tests: &mut [Tested]) -> Vec<bool> {
-    let again: BTreeSet<usize> = tests.iter().filter(|t| t.said.p <= CHANCE).map(|t| t.host).collect();
+    let again: BTreeSet<usize> = tests
+        .iter()
+        .filter(|t| t.said.p <= CHANCE)
+        .map(|t| t.host)
+        .collect();
     for test in tests.iter_mut() {
         let seen = test.first.iter().flatten().count().max(1);
-        let others = test.first.iter().enumerate().filter(|(host, _)| !again.contains(host));
-        let beyond = others.filter(|(_, v)| v.is_some_and(|(value, _)| value >= test.said.effect)).count();
+        let others = test
+            .first
+            .iter()
+            .enumerate()
+            .filter(|(host, _)| !again.contains(host));
+        let beyond = others
+            .filter(|(_, v)| v.is_some_and(|(value, _)| value >= test.said.effect))
+            .count();
         test.said.p = test.said.p.max(beyond as f64 / seen as f64);
     }
     let mut order: Vec<usize> = (0..tests.len()).collect();
     order.sort_by(|a, b| tests[*a].said.p.total_cmp(&tests[*b].said.p));
-    let within = |(rank, at): (usize, &usize)| tests[*at].said.p <= CHANCE * (rank + 1) as f64 / tests.len() as f64;
-    let last = order.iter().enumerate().filter(|c| within(*c)).map(|(rank, _)| rank + 1).max().unwrap_or(0);
+    let within = |(rank, at): (usize, &usize)| {
+        tests[*at].said.p <= CHANCE * (rank + 1) as f64 / tests.len() as f64
+    };
+    let last = order
+        .iter()
+        .enumerate()
+        .filter(|c| within(*c))
+        .map(|(rank, _)| rank + 1)
+        .max()
+        .unwrap_or(0);
     let mut stands = vec![false; tests.len()];
-    order[..last].iter().for_each(|at| stands[*at] = reaches_least(tests[*at].said.high));
+    order[..last]
+        .iter()
+        .for_each(|at| stands[*at] = reaches_least(tests[*at].said.high));
     stands
 }
 
@@ -87,12 +117,24 @@ mod tests {
     use super::super::Unit;
     use super::*;
 
-    const FIRST: Excess =
-        Excess { host: 0, unit: Unit::All, effect: 0.2, low: 0.15, high: 0.25, scale: 0.02, df: 20.0, p: 1e-9 };
+    const FIRST: Excess = Excess {
+        host: 0,
+        unit: Unit::All,
+        effect: 0.2,
+        low: 0.15,
+        high: 0.25,
+        scale: 0.02,
+        df: 20.0,
+        p: 1e-9,
+    };
 
     fn stands(first: &Excess, again: (f64, f64), controls: &[(f64, f64)]) -> bool {
         let said = confirm(first, again, controls).unwrap();
-        stand(&mut [Tested { host: 0, said, first: &[Some((0.2, 0.01)), Some((0.0, 0.01))] }])[0]
+        stand(&mut [Tested {
+            host: 0,
+            said,
+            first: &[Some((0.2, 0.01)), Some((0.0, 0.01))],
+        }])[0]
     }
 
     #[test]
@@ -103,7 +145,11 @@ mod tests {
         assert!(stands(&FIRST, (1.19, 0.01), &controls));
         assert!(!stands(&FIRST, (1.02, 0.01), &controls));
         // All are slow in these minutes: it is not the host.
-        assert!(!stands(&FIRST, (1.19, 0.01), &controls.map(|c| (c.0 + 0.18, c.1))));
+        assert!(!stands(
+            &FIRST,
+            (1.19, 0.01),
+            &controls.map(|c| (c.0 + 0.18, c.1))
+        ));
         assert_eq!(confirm(&FIRST, (1.19, 0.01), &[]), None);
     }
 
@@ -116,17 +162,36 @@ mod tests {
 
     #[test]
     fn where_many_are_out_once_by_chance_to_be_out_twice_is_chance_too() {
-        let said = |p: f64| Confirmation { effect: 0.19, low: 0.15, high: 0.23, p, controls: 4 };
+        let said = |p: f64| Confirmation {
+            effect: 0.19,
+            low: 0.15,
+            high: 0.23,
+            p,
+            controls: 4,
+        };
         // Of a hundred hosts twenty were as slow once; all were measured again, and one was so again.
-        let first: Vec<Option<(f64, f64)>> =
-            (0..100).map(|host| Some((if host < 20 { 0.2 } else { 0.0 }, 0.01))).collect();
+        let first: Vec<Option<(f64, f64)>> = (0..100)
+            .map(|host| Some((if host < 20 { 0.2 } else { 0.0 }, 0.01)))
+            .collect();
         let mut tests: Vec<Tested> = (0..20)
-            .map(|host| Tested { host, said: said(if host == 0 { 1e-6 } else { 0.5 }), first: &first })
+            .map(|host| Tested {
+                host,
+                said: said(if host == 0 { 1e-6 } else { 0.5 }),
+                first: &first,
+            })
             .collect();
         assert!(stand(&mut tests).iter().all(|stands| !stands));
         // Where it alone was, it is slow.
-        let first: Vec<Option<(f64, f64)>> =
-            (0..100).map(|host| Some((if host == 0 { 0.2 } else { 0.0 }, 0.01))).collect();
-        assert_eq!(stand(&mut [Tested { host: 0, said: said(1e-6), first: &first }]), [true]);
+        let first: Vec<Option<(f64, f64)>> = (0..100)
+            .map(|host| Some((if host == 0 { 0.2 } else { 0.0 }, 0.01)))
+            .collect();
+        assert_eq!(
+            stand(&mut [Tested {
+                host: 0,
+                said: said(1e-6),
+                first: &first
+            }]),
+            [true]
+        );
     }
 }

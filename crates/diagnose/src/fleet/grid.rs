@@ -36,7 +36,12 @@ impl Grid {
     /// An empty grid of so many hosts, whose rows are of these families.
     pub fn new(hosts: usize, families: Vec<u8>) -> Grid {
         let cells = hosts * families.len();
-        Grid { hosts, logs: vec![f32::NAN; cells], own: vec![f32::NAN; cells], families }
+        Grid {
+            hosts,
+            logs: vec![f32::NAN; cells],
+            own: vec![f32::NAN; cells],
+            families,
+        }
     }
 
     /// States a figure: the logarithm of a cost, and one standard deviation of it. What is not finite stays not
@@ -67,13 +72,18 @@ impl Grid {
     /// What was observed of a row.
     pub fn row(&self, row: usize) -> Vec<Option<(f64, f64)>> {
         let (logs, own) = self.cells(row);
-        logs.iter().zip(own).map(|(l, o)| (!l.is_nan()).then(|| (f64::from(*l), f64::from(*o)))).collect()
+        logs.iter()
+            .zip(own)
+            .map(|(l, o)| (!l.is_nan()).then(|| (f64::from(*l), f64::from(*o))))
+            .collect()
     }
 
     /// Makes each row a difference from its middle, and gives the middles.
     pub fn centre(&mut self) -> Vec<Option<Place>> {
         let rows: Vec<usize> = (0..self.rows()).collect();
-        let places = by_every_cpu(&rows, |row| Place::of(&self.row(*row).into_iter().flatten().collect::<Vec<_>>()));
+        let places = by_every_cpu(&rows, |row| {
+            Place::of(&self.row(*row).into_iter().flatten().collect::<Vec<_>>())
+        });
         for (place, logs) in places.iter().zip(self.logs.chunks_mut(self.hosts.max(1))) {
             if let Some(place) = place {
                 logs.iter_mut().for_each(|l| *l -= place.centre as f32);
@@ -99,7 +109,9 @@ impl Grid {
 
     /// The same of these hosts only.
     pub fn together_of(&self, family: Option<u8>, hosts: &[usize]) -> Vec<Option<(f64, f64)>> {
-        let rows: Vec<usize> = (0..self.rows()).filter(|r| family.is_none_or(|f| self.families[*r] == f)).collect();
+        let rows: Vec<usize> = (0..self.rows())
+            .filter(|r| family.is_none_or(|f| self.families[*r] == f))
+            .collect();
         if rows.len() < ROWS_OF_A_FAMILY {
             return vec![None; hosts.len()];
         }
@@ -110,18 +122,32 @@ impl Grid {
     /// The middles of some neighbouring hosts in these rows. A row's figures are side by side: row by row they are read
     /// once.
     fn block(&self, rows: &[usize], hosts: &[usize]) -> Vec<Option<(f64, f64)>> {
-        let mut figures: Vec<(Vec<f64>, Vec<f64>)> =
-            vec![(Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len())); hosts.len()];
+        let mut figures: Vec<(Vec<f64>, Vec<f64>)> = vec![
+            (
+                Vec::with_capacity(rows.len()),
+                Vec::with_capacity(rows.len())
+            );
+            hosts.len()
+        ];
         for row in rows {
             let (of_row, own_of_row) = self.cells(*row);
-            for ((logs, own), host) in figures.iter_mut().zip(hosts).filter(|(_, host)| !of_row[**host].is_nan()) {
+            for ((logs, own), host) in figures
+                .iter_mut()
+                .zip(hosts)
+                .filter(|(_, host)| !of_row[**host].is_nan())
+            {
                 logs.push(f64::from(of_row[*host]));
                 own.push(f64::from(own_of_row[*host]));
             }
         }
         let middle = |(mut logs, mut own): (Vec<f64>, Vec<f64>)| {
             let enough = logs.len() >= ROWS_OF_A_FAMILY && logs.len() * 2 >= rows.len();
-            enough.then(|| (median(&mut logs), median(&mut own) / (rows.len() as f64).min(INDEPENDENT).sqrt()))
+            enough.then(|| {
+                (
+                    median(&mut logs),
+                    median(&mut own) / (rows.len() as f64).min(INDEPENDENT).sqrt(),
+                )
+            })
         };
         figures.into_iter().map(middle).collect()
     }
@@ -143,12 +169,24 @@ pub fn by_every_cpu<T: Sync, U: Send>(of: &[T], one: impl Fn(&T) -> U + Sync) ->
     std::thread::scope(|scope| {
         let all = move |part: &[T]| part.iter().map(one).collect::<Vec<_>>();
         // Where the system refuses another thread, this one does its part.
-        let start = |part| std::thread::Builder::new().spawn_scoped(scope, move || all(part)).map_err(|_| part);
-        let parts: Vec<_> = of.chunks(of.len().div_ceil(threads).max(1)).map(start).collect();
-        let done = |thread: std::thread::ScopedJoinHandle<_>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let start = |part| {
+            std::thread::Builder::new()
+                .spawn_scoped(scope, move || all(part))
+                .map_err(|_| part)
         };
-        parts.into_iter().flat_map(|part| part.map_or_else(all, done)).collect()
+        let parts: Vec<_> = of
+            .chunks(of.len().div_ceil(threads).max(1))
+            .map(start)
+            .collect();
+        let done = |thread: std::thread::ScopedJoinHandle<_>| {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        parts
+            .into_iter()
+            .flat_map(|part| part.map_or_else(all, done))
+            .collect()
     })
 }
 
@@ -156,7 +194,12 @@ pub fn by_every_cpu<T: Sync, U: Send>(of: &[T], one: impl Fn(&T) -> U + Sync) ->
 /// none.
 pub fn middle(figures: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (mut logs, mut own): (Vec<f64>, Vec<f64>) = figures.iter().copied().unzip();
-    (!logs.is_empty()).then(|| (median(&mut logs), median(&mut own) / (figures.len() as f64).min(INDEPENDENT).sqrt()))
+    (!logs.is_empty()).then(|| {
+        (
+            median(&mut logs),
+            median(&mut own) / (figures.len() as f64).min(INDEPENDENT).sqrt(),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -175,10 +218,16 @@ mod tests {
         let places = grid.centre();
         assert_eq!(places[1].unwrap().centre, 11.0);
         let of_zero = grid.unit(Unit::Family(0));
-        assert_eq!(of_zero.iter().map(|v| v.unwrap().0).collect::<Vec<_>>(), [-1.0, 0.0, 1.0]);
+        assert_eq!(
+            of_zero.iter().map(|v| v.unwrap().0).collect::<Vec<_>>(),
+            [-1.0, 0.0, 1.0]
+        );
         assert!((of_zero[0].unwrap().1 - 0.4 / 3_f64.sqrt()).abs() < 1e-6);
         assert_eq!(grid.unit(Unit::Family(1)), [None; 3]);
-        assert_eq!((grid.families(), grid.unit(Unit::Row(3))[0].unwrap().0), (vec![0, 1], -1.0));
+        assert_eq!(
+            (grid.families(), grid.unit(Unit::Row(3))[0].unwrap().0),
+            (vec![0, 1], -1.0)
+        );
     }
 
     #[test]

@@ -41,14 +41,23 @@ impl Place {
         let tail = tail(centre, &mut logs);
         logs.iter_mut().for_each(|log| *log = (*log - centre).abs());
         let (spread, own) = (OF_NORMAL * median(&mut logs), median(&mut own));
-        Some(Place { centre, spread, tail, own, hosts: values.len() })
+        Some(Place {
+            centre,
+            spread,
+            tail,
+            own,
+            hosts: values.len(),
+        })
     }
 
     /// The standard deviation to hold a host against, never below the host's own, with its degrees of freedom.
     pub fn scale(&self, own: f64) -> (f64, f64) {
         let df = EFFICIENCY * self.hosts as f64;
         let supported = self.spread <= CONTRADICTED * self.own;
-        (self.spread.max(self.tail).max(own).max(self.own), if supported { df + OWN_DF } else { df })
+        (
+            self.spread.max(self.tail).max(own).max(self.own),
+            if supported { df + OWN_DF } else { df },
+        )
     }
 
     /// What the median itself is uncertain by: √(π/2)·s/√n, one standard deviation.
@@ -70,7 +79,8 @@ fn tail(centre: f64, values: &mut [f64]) -> f64 {
     let mut places: Vec<f64> = below.iter().copied().chain([*at]).collect();
     places.sort_by(f64::total_cmp);
     // The ranks 1, 2, 4 …: the tail's places are much alike, and a quantile takes long.
-    let ranks = std::iter::successors(Some(1), |rank| Some(rank * 2)).take_while(|rank| *rank <= fastest);
+    let ranks =
+        std::iter::successors(Some(1), |rank| Some(rank * 2)).take_while(|rank| *rank <= fastest);
     let asked = |rank: usize| {
         let share = (rank as f64 - 0.375) / (n as f64 + 0.25);
         (centre - places[rank - 1]) / z_two_sided(1.0 - 2.0 * share)
@@ -107,7 +117,14 @@ mod tests {
 
     #[test]
     fn medians_are_the_middle() {
-        assert_eq!([median(&mut [3.0, 1.0, 2.0]), median(&mut [4.0, 1.0, 2.0, 3.0]), median(&mut [])], [2.0, 2.5, 0.0]);
+        assert_eq!(
+            [
+                median(&mut [3.0, 1.0, 2.0]),
+                median(&mut [4.0, 1.0, 2.0, 3.0]),
+                median(&mut [])
+            ],
+            [2.0, 2.5, 0.0]
+        );
     }
 
     #[test]
@@ -127,11 +144,20 @@ mod tests {
 
     #[test]
     fn the_scale_is_never_below_the_hosts_own_interval() {
-        let place = Place { centre: 0.0, spread: 0.01, tail: 0.0, own: 0.02, hosts: 100 };
+        let place = Place {
+            centre: 0.0,
+            spread: 0.01,
+            tail: 0.0,
+            own: 0.02,
+            hosts: 100,
+        };
         assert_eq!(place.scale(0.05), (0.05, 44.74));
         assert_eq!(place.scale(0.0), (0.02, 44.74));
         // Hosts that are far apart speak for themselves.
-        let apart = Place { spread: 0.2, ..place };
+        let apart = Place {
+            spread: 0.2,
+            ..place
+        };
         assert_eq!(apart.scale(0.0), (0.2, 36.74));
     }
 

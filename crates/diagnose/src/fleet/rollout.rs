@@ -39,12 +39,27 @@ pub fn rollout(treated: &[(f64, f64)], controls: &[(f64, f64)]) -> Option<Effect
     let parts: Vec<(f64, f64)> = std::iter::once(with).chain(without).map(error).collect();
     let variance: f64 = parts.iter().map(|p| p.0).sum();
     // Welch and Satterthwaite.
-    let df = variance.powi(2) / parts.iter().map(|(v, df)| v * v / df).sum::<f64>().max(f64::MIN_POSITIVE);
-    let (log, scale, df) =
-        (with.centre - without.map_or(0.0, |place| place.centre), variance.sqrt(), df.clamp(1.0, 1e6));
+    let df = variance.powi(2)
+        / parts
+            .iter()
+            .map(|(v, df)| v * v / df)
+            .sum::<f64>()
+            .max(f64::MIN_POSITIVE);
+    let (log, scale, df) = (
+        with.centre - without.map_or(0.0, |place| place.centre),
+        variance.sqrt(),
+        df.clamp(1.0, 1e6),
+    );
     let half = t_two_sided(0.95, df) * scale;
     let p = (2.0 * chance(log.abs(), scale, df)).min(1.0);
-    Some(Effect { log, low: log - half, high: log + half, p, treated: treated.len(), controls: controls.len() })
+    Some(Effect {
+        log,
+        low: log - half,
+        high: log + half,
+        p,
+        treated: treated.len(),
+        controls: controls.len(),
+    })
 }
 
 #[cfg(test)]
@@ -55,14 +70,28 @@ mod tests {
     #[test]
     fn what_hit_everybody_comes_off() {
         let mut rng = fastrand::Rng::with_seed(9);
-        let mut changes = |n: usize, by: f64| (0..n).map(|_| (by + 0.02 * normal(&mut rng), 0.02)).collect::<Vec<_>>();
+        let mut changes = |n: usize, by: f64| {
+            (0..n)
+                .map(|_| (by + 0.02 * normal(&mut rng), 0.02))
+                .collect::<Vec<_>>()
+        };
         let (treated, controls) = (changes(60, 0.08 + 0.05), changes(80, 0.05));
         let effect = rollout(&treated, &controls).unwrap();
         // Five standard errors.
-        assert!((effect.log - 0.08).abs() < 0.022 && effect.p < 1e-6 && (effect.treated, effect.controls) == (60, 80));
+        assert!(
+            (effect.log - 0.08).abs() < 0.022
+                && effect.p < 1e-6
+                && (effect.treated, effect.controls) == (60, 80)
+        );
         let alone = rollout(&treated, &[]).unwrap();
         assert!((alone.log - 0.13).abs() < 0.01 && alone.controls == 0);
-        assert_eq!((rollout(&treated[..7], &controls), rollout(&treated, &controls[..3])), (None, None));
+        assert_eq!(
+            (
+                rollout(&treated[..7], &controls),
+                rollout(&treated, &controls[..3])
+            ),
+            (None, None)
+        );
     }
 
     #[test]
@@ -70,8 +99,11 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(10);
         let mut covered = 0;
         for _ in 0..1000 {
-            let mut changes =
-                |n: usize, by: f64| (0..n).map(|_| (by + 0.02 * normal(&mut rng), 0.0)).collect::<Vec<_>>();
+            let mut changes = |n: usize, by: f64| {
+                (0..n)
+                    .map(|_| (by + 0.02 * normal(&mut rng), 0.0))
+                    .collect::<Vec<_>>()
+            };
             let effect = rollout(&changes(20, 0.1), &changes(30, 0.03)).unwrap();
             covered += i32::from((effect.low..=effect.high).contains(&0.07));
         }

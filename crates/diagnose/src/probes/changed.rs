@@ -18,7 +18,11 @@ pub const PLACEMENT: &str = "memory.swap_place";
 /// its part.
 pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
     let places: Vec<usize> = (0..view.changes.len())
-        .filter(|place| view.items.iter().any(|i| i.slower && i.row.changes.contains(place)))
+        .filter(|place| {
+            view.items
+                .iter()
+                .any(|i| i.slower && i.row.changes.contains(place))
+        })
         .collect();
     if places.is_empty() {
         return None;
@@ -26,21 +30,38 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
     let changes: Vec<&Changed> = places.iter().map(|place| &view.changes[*place]).collect();
     let concerned = |i: &Item| places.iter().any(|place| i.row.changes.contains(place));
     let (cause, layer) = cause_of(&changes);
-    let mut evidence: Vec<String> = changes.iter().map(|c| format!("{} (base → new)", c.words)).collect();
+    let mut evidence: Vec<String> = changes
+        .iter()
+        .map(|c| format!("{} (base → new)", c.words))
+        .collect();
     if changes.len() > 1 {
         evidence.push(TOGETHER.into());
     }
     let others = others(view, &changes);
-    evidence.extend(view.items.iter().filter(|i| i.slower && concerned(i)).map(|i| i.row.words()).take(3));
+    evidence.extend(
+        view.items
+            .iter()
+            .filter(|i| i.slower && concerned(i))
+            .map(|i| i.row.words())
+            .take(3),
+    );
     if let Some(what) = view.machines.differ() {
-        let settle = if view.measured_here { " (compare --settle measures it)" } else { "" };
+        let settle = if view.measured_here {
+            " (compare --settle measures it)"
+        } else {
+            ""
+        };
         evidence.push(format!(
             "the {what} differ too, so that how much of the difference is the change's is not known{settle}"
         ));
         return Some(Finding::new(cause, layer, Status::Suspected, 0.0, evidence));
     }
     let share = view.claim(|i| if concerned(i) { i.left } else { 0.0 }) / total;
-    let status = if others.is_empty() { Status::Guilty } else { Status::Suspected };
+    let status = if others.is_empty() {
+        Status::Guilty
+    } else {
+        Status::Suspected
+    };
     evidence.push(match others.as_slice() {
         [] => "nothing else that is known of the two sides differs".into(),
         others => format!("what differs besides: {}", others.join(", ")),
@@ -63,5 +84,9 @@ fn cause_of(changes: &[&Changed]) -> (&'static str, Layer) {
 fn others(view: &View, changes: &[&Changed]) -> Vec<String> {
     let placed = changes.iter().any(|c| c.kind == Kind::Placement);
     let differences = hosts::differences(view.fast.facts, view.slow.facts);
-    differences.into_iter().map(|d| d.what).filter(|what| what != "compilers" && !(placed && what == "swap")).collect()
+    differences
+        .into_iter()
+        .map(|d| d.what)
+        .filter(|what| what != "compilers" && !(placed && what == "swap"))
+        .collect()
 }

@@ -1,7 +1,9 @@
 //! Everything slower in proportion: the CPU's speed, its mitigations, or the host under a guest.
 
 use fingerpost_record::cause::cause;
-use fingerpost_record::cause::thresholds::{MORE_STOLEN_SECONDS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS};
+use fingerpost_record::cause::thresholds::{
+    MORE_STOLEN_SECONDS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS,
+};
 use fingerpost_record::{Finding, Layer, Status};
 
 use super::groups::Group;
@@ -12,7 +14,11 @@ use crate::steps::Evidence;
 
 /// Judges the proportional causes and accounts for their part of every row.
 pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
-    let rows: Vec<&Item> = view.items.iter().filter(|i| i.group == Group::CPU).collect();
+    let rows: Vec<&Item> = view
+        .items
+        .iter()
+        .filter(|i| i.group == Group::CPU)
+        .collect();
     // Another build of the arithmetic says nothing of who computes it.
     let built_anew = rows.iter().any(|i| !i.row.changes.is_empty());
     if rows.is_empty() || (built_anew && view.machines.same_processor != Some(false)) {
@@ -27,17 +33,31 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
         }
         let evidence = by_the_work(view, &rows, &slower);
         let share = view.claim(|i| if i.group == Group::CPU { i.left } else { 0.0 }) / total;
-        return vec![Finding::new("cpu.speed", Layer::Cpu, Status::Suspected, share, evidence)];
+        return vec![Finding::new(
+            "cpu.speed",
+            Layer::Cpu,
+            Status::Suspected,
+            share,
+            evidence,
+        )];
     }
     let mut logs: Vec<f64> = slower.iter().map(|i| i.log).collect();
     logs.sort_by(f64::total_cmp);
     let factor = logs[logs.len() / 2];
     let (name, reason) = which(view, &slower);
-    let followers: Vec<&Item> =
-        view.items.iter().filter(|i| i.group != Group::CPU && !i.row.descriptor.waits_for_device).collect();
+    let followers: Vec<&Item> = view
+        .items
+        .iter()
+        .filter(|i| i.group != Group::CPU && !i.row.descriptor.waits_for_device)
+        .collect();
     let following = followers.iter().filter(|i| i.log > factor / 2.0).count();
     let certain = following as f64 >= MOST_OF_ROWS.value * followers.len() as f64;
-    let (some, all, others, percent) = (slower.len(), rows.len(), followers.len(), factor.exp_m1() * 100.0);
+    let (some, all, others, percent) = (
+        slower.len(),
+        rows.len(),
+        followers.len(),
+        factor.exp_m1() * 100.0,
+    );
     let mut evidence = vec![format!(
         "{some} of {all} user-mode probes are {}, by {percent:.0} % in the middle; {following} of {others} other rows \
          move with them",
@@ -58,19 +78,43 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     ];
     evidence.extend(view.host_clues(&told));
     let cpu_rows = view.claim(|i| if i.group == Group::CPU { i.left } else { 0.0 });
-    let rest = view.claim(|i| if i.row.descriptor.waits_for_device { 0.0 } else { factor });
-    let status = if certain && !built_anew { Status::Guilty } else { Status::Suspected };
+    let rest = view.claim(|i| {
+        if i.row.descriptor.waits_for_device {
+            0.0
+        } else {
+            factor
+        }
+    });
+    let status = if certain && !built_anew {
+        Status::Guilty
+    } else {
+        Status::Suspected
+    };
     let layer = cause(name).map_or(Layer::Cpu, |entry| entry.layer);
-    vec![Finding::new(name, layer, status, (cpu_rows + rest) / total, evidence)]
+    vec![Finding::new(
+        name,
+        layer,
+        status,
+        (cpu_rows + rest) / total,
+        evidence,
+    )]
 }
 
 fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
-    let resolved = rows.iter().filter(|i| i.row.verdict != Verdict::Unresolved).max_by(|a, b| a.log.total_cmp(&b.log));
-    let Some(worst) = resolved else { return Vec::new() };
+    let resolved = rows
+        .iter()
+        .filter(|i| i.row.verdict != Verdict::Unresolved)
+        .max_by(|a, b| a.log.total_cmp(&b.log));
+    let Some(worst) = resolved else {
+        return Vec::new();
+    };
     let (all, most) = (rows.len(), worst.row.words());
     let why = match slower {
         0 => format!("user-mode arithmetic does not move: {most}"),
-        _ => format!("of {all} user-mode probes {slower} are {}, no more than half; the most: {most}", view.word()),
+        _ => format!(
+            "of {all} user-mode probes {slower} are {}, no more than half; the most: {most}",
+            view.word()
+        ),
     };
     vec![Finding::cleared("cpu.speed", Layer::Cpu, why)]
 }
@@ -78,7 +122,11 @@ fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
 /// What two processors are told apart by where neither is ahead in most of the work.
 fn by_the_work(view: &View, rows: &[&Item], slower: &[&Item]) -> Vec<String> {
     let apart = |i: &&&Item| matches!(i.row.verdict, Verdict::Slower | Verdict::Faster);
-    let others = rows.iter().filter(apart).count().saturating_sub(slower.len());
+    let others = rows
+        .iter()
+        .filter(apart)
+        .count()
+        .saturating_sub(slower.len());
     let (some, all, word) = (slower.len(), rows.len(), view.word());
     let mut evidence = vec![format!(
         "{some} of {all} user-mode probes are {word}, and {others} the other way: which processor is ahead depends on \
@@ -100,15 +148,35 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     let names = (view.slow.name, view.fast.name);
     if slow >= fast * (1.0 - SAME_COUNTERS.value) {
         let faster = Some(slow / fast - 1.0).filter(|faster| *faster > SAME_COUNTERS.value);
-        let how = faster.map_or("as fast as that".into(), |f| format!("{:.0} % faster than that", f * 100.0));
-        let why = format!("the clock of the slower {} is {how} of {} ({slow:.0} and {fast:.0} MHz)", names.0, names.1);
+        let how = faster.map_or("as fast as that".into(), |f| {
+            format!("{:.0} % faster than that", f * 100.0)
+        });
+        let why = format!(
+            "the clock of the slower {} is {how} of {} ({slow:.0} and {fast:.0} MHz)",
+            names.0, names.1
+        );
         return Some(Finding::cleared("cpu.speed", Layer::Cpu, why));
     }
     let factor = (fast / slow).ln();
-    let share = view.claim(|i| if i.row.descriptor.waits_for_device { 0.0 } else { factor }) / total;
-    let slower = format!("the clock of {} is slower: {slow:.0} against {fast:.0} MHz", names.0);
+    let share = view.claim(|i| {
+        if i.row.descriptor.waits_for_device {
+            0.0
+        } else {
+            factor
+        }
+    }) / total;
+    let slower = format!(
+        "the clock of {} is slower: {slow:.0} against {fast:.0} MHz",
+        names.0
+    );
     let evidence = vec![format!("{slower}, and nothing else is known of the CPUs")];
-    Some(Finding::new("cpu.speed", Layer::Cpu, Status::Suspected, share, evidence))
+    Some(Finding::new(
+        "cpu.speed",
+        Layer::Cpu,
+        Status::Suspected,
+        share,
+        evidence,
+    ))
 }
 
 /// Which of the proportional causes the counters and the hosts speak for.
@@ -122,24 +190,39 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, String) {
         v.sort_by(f64::total_cmp);
         (!v.is_empty()).then(|| v[v.len() / 2])
     };
-    let steal =
-        |side: Evidence| side.host.after.as_ref().map_or(0.0, |a| a.steal_seconds - side.host.before.steal_seconds);
+    let steal = |side: Evidence| {
+        side.host
+            .after
+            .as_ref()
+            .map_or(0.0, |a| a.steal_seconds - side.host.before.steal_seconds)
+    };
     let (slow, fast) = (steal(view.slow), steal(view.fast));
     let differs = |what: &[&str]| !view.host_clues(what).is_empty();
-    let mitigations_alone = || differs(&["mitigations", TASK_MITIGATIONS]) && !differs(&["processor", "clock"]);
+    let mitigations_alone =
+        || differs(&["mitigations", TASK_MITIGATIONS]) && !differs(&["processor", "clock"]);
     match (median("instructions_user"), median("cycles_user")) {
         (Some(instructions), _) if instructions > 1.0 + SAME_COUNTERS.value => {
             let times = format!("the probes execute {instructions:.2} times the instructions");
-            ("app.work", format!("{times}: another build, not another CPU"))
+            (
+                "app.work",
+                format!("{times}: another build, not another CPU"),
+            )
         }
-        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNTERS.value => {
-            ("cpu.mitigation", format!("the instructions are the same, the cycles {cycles:.2} times as many"))
-        }
+        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNTERS.value => (
+            "cpu.mitigation",
+            format!("the instructions are the same, the cycles {cycles:.2} times as many"),
+        ),
         _ if slow > fast + MORE_STOLEN_SECONDS.value => {
             let took = format!("the hypervisor took {slow:.1} s from the slower run");
-            ("host.steal", format!("{took} and {fast:.1} s from the other"))
+            (
+                "host.steal",
+                format!("{took} and {fast:.1} s from the other"),
+            )
         }
-        (Some(_), Some(_)) => ("cpu.speed", "instructions and cycles are the same, each takes longer".into()),
+        (Some(_), Some(_)) => (
+            "cpu.speed",
+            "instructions and cycles are the same, each takes longer".into(),
+        ),
         _ if mitigations_alone() => {
             let same = "the processor is the same and its mitigations differ; there are no counters to tell more";
             ("cpu.mitigation", same.into())

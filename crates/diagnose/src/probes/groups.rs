@@ -20,31 +20,49 @@ impl Group {
 
     /// That of a row of this probe, which exercises this part: a cause that names the probe comes before it.
     pub fn of(probe: &str, exercises: Option<Exercises>) -> Group {
-        of_probe(probe).map_or_else(|| exercises.map_or(Group::Workload, Group::Part), |cause| Group::Of(cause.name))
+        of_probe(probe).map_or_else(
+            || exercises.map_or(Group::Workload, Group::Part),
+            |cause| Group::Of(cause.name),
+        )
     }
 
     /// Its number, in the order above.
     pub fn number(self) -> u8 {
-        let all = [Group::CPU].into_iter().chain(causes().map(|(group, _)| group)).chain([Group::Workload]);
+        let all = [Group::CPU]
+            .into_iter()
+            .chain(causes().map(|(group, _)| group))
+            .chain([Group::Workload]);
         all.take_while(|group| *group != self).count() as u8
     }
 
     /// The cause that it points at; none for those that have their own rules.
     pub fn cause(self) -> Option<&'static Cause> {
-        causes().find(|(group, _)| *group == self).and_then(|(_, name)| cause(name))
+        causes()
+            .find(|(group, _)| *group == self)
+            .and_then(|(_, name)| cause(name))
     }
 
     /// What a headline calls its rows: what it calls their cause, but that of files, whose cause is the disk alone.
     pub fn words(self) -> Option<&'static str> {
-        if self == Group::Part(Exercises::Storage) { Some("files and storage") } else { Some(self.cause()?.words) }
+        if self == Group::Part(Exercises::Storage) {
+            Some("files and storage")
+        } else {
+            Some(self.cause()?.words)
+        }
     }
 }
 
 /// The causes' names by group, and after them those that name their probes. Arithmetic and workloads have their own
 /// rules.
 pub fn causes() -> impl Iterator<Item = (Group, &'static str)> {
-    let named = CAUSES.iter().filter(|c| !c.probes.is_empty()).map(|c| (Group::Of(c.name), c.name));
-    OF_PARTS.iter().map(|(part, name)| (Group::Part(*part), *name)).chain(named)
+    let named = CAUSES
+        .iter()
+        .filter(|c| !c.probes.is_empty())
+        .map(|c| (Group::Of(c.name), c.name));
+    OF_PARTS
+        .iter()
+        .map(|(part, name)| (Group::Part(*part), *name))
+        .chain(named)
 }
 
 const OF_PARTS: &[(Exercises, &str)] = &[

@@ -13,7 +13,9 @@
 //! A cause's share is the part of the slow-down, summed over the slower rows on the logarithmic scale, that it accounts
 //! for; the rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
 
-use fingerpost_record::cause::thresholds::{LIKE_ENTRIES, MOST_OF_GROUP, MOST_OF_ROWS, WORTH_NAMING};
+use fingerpost_record::cause::thresholds::{
+    LIKE_ENTRIES, MOST_OF_GROUP, MOST_OF_ROWS, WORTH_NAMING,
+};
 use fingerpost_record::descriptor::NULL_CALL;
 use fingerpost_record::{Exercises, Finding, Layer, Observation, Status};
 
@@ -43,18 +45,36 @@ pub fn judge(compared: &Compared) -> (Vec<Finding>, f64) {
     }
     findings.extend(scaling(&mut view, compared.curves, total));
     findings.extend(paging(&view));
-    let of_a_row = |o: &Observation| view.items.iter().any(|i| i.row.probe.split('.').next() == Some(&o.workload));
+    let of_a_row = |o: &Observation| {
+        view.items
+            .iter()
+            .any(|i| i.row.probe.split('.').next() == Some(&o.workload))
+    };
     findings.extend(sides::watched::clear(view.slow, of_a_row));
-    let left: f64 = view.items.iter().filter(|i| i.slower).map(|i| i.left.max(0.0) * i.weight).sum();
+    let left: f64 = view
+        .items
+        .iter()
+        .filter(|i| i.slower)
+        .map(|i| i.left.max(0.0) * i.weight)
+        .sum();
     // Between two processors or two systems nobody knows how much of a change is the change's.
     let untold = changed.is_some() && view.machines.differ().is_some();
     let processors = changed.is_some() && view.machines.same_processor == Some(false);
-    let of_both = |f: &Finding| processors && f.status == Status::Suspected && f.cause == "cpu.speed";
-    findings.retain(|f| f.status == Status::Cleared || f.share >= WORTH_NAMING.value || f.cause == "memory.paging");
-    findings.iter_mut().filter(|f| of_both(f)).for_each(|f| f.share = 0.0);
+    let of_both =
+        |f: &Finding| processors && f.status == Status::Suspected && f.cause == "cpu.speed";
+    findings.retain(|f| {
+        f.status == Status::Cleared || f.share >= WORTH_NAMING.value || f.cause == "memory.paging"
+    });
+    findings
+        .iter_mut()
+        .filter(|f| of_both(f))
+        .for_each(|f| f.share = 0.0);
     sides::order(&mut findings);
     // What was changed is named before any hardware, also where its share is not known.
-    findings.splice(0..0, changed.filter(|f| f.share >= WORTH_NAMING.value || untold));
+    findings.splice(
+        0..0,
+        changed.filter(|f| f.share >= WORTH_NAMING.value || untold),
+    );
     (findings, (left / total).clamp(0.0, 1.0))
 }
 
@@ -78,9 +98,14 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let extra = null.slow - null.fast * (null.log - null.left).exp();
     let amounts = amounts(view, extra);
     let middle = amounts.get(amounts.len() / 2).copied()?;
-    let like =
-        amounts.iter().filter(|a| **a > middle / LIKE_ENTRIES.value && **a < middle * LIKE_ENTRIES.value).count();
-    if amounts.len() < LEAST_CALLS || (like as f64) < MOST_OF_ROWS.value * amounts.len() as f64 || middle <= 0.0 {
+    let like = amounts
+        .iter()
+        .filter(|a| **a > middle / LIKE_ENTRIES.value && **a < middle * LIKE_ENTRIES.value)
+        .count();
+    if amounts.len() < LEAST_CALLS
+        || (like as f64) < MOST_OF_ROWS.value * amounts.len() as f64
+        || middle <= 0.0
+    {
         return None;
     }
     let (all, word) = (amounts.len(), view.word());
@@ -90,22 +115,43 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     )];
     evidence.push(null.row.words());
     let settings = machines::KERNEL_SETTINGS[0];
-    evidence.extend(view.host_clues(&[&["kernel", "operating system", "processor"], settings].concat()));
+    evidence.extend(
+        view.host_clues(&[&["kernel", "operating system", "processor"], settings].concat()),
+    );
     let claimed = view.claim(|item| {
-        item.row.descriptor.entries.map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p())
+        item.row.descriptor.entries.map_or(0.0, |n| {
+            (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()
+        })
     });
-    let status = view.machines.most(if cpu_cleared { Status::Guilty } else { Status::Suspected });
-    Some(Finding::new("syscall.entry", Layer::Kernel, status, claimed / total, evidence))
+    let status = view.machines.most(if cpu_cleared {
+        Status::Guilty
+    } else {
+        Status::Suspected
+    });
+    Some(Finding::new(
+        "syscall.entry",
+        Layer::Kernel,
+        status,
+        claimed / total,
+        evidence,
+    ))
 }
 
 /// What each call that is fast enough to show this much costs more per entry, ascending; what the CPU explains is taken
 /// out.
 fn amounts(view: &View, extra: f64) -> Vec<f64> {
     let seen = 2.0 * view.threshold;
-    let visible =
-        |i: &&Item| extra / i.fast > seen && matches!(i.group, Group::Part(Exercises::Syscall | Exercises::Signal));
+    let visible = |i: &&Item| {
+        extra / i.fast > seen
+            && matches!(i.group, Group::Part(Exercises::Syscall | Exercises::Signal))
+    };
     let more = |i: &Item| {
-        let explained = i.fast * if i.slower { (i.log - i.left).exp() } else { 1.0 };
+        let explained = i.fast
+            * if i.slower {
+                (i.log - i.left).exp()
+            } else {
+                1.0
+            };
         Some((i.slow - explained) / i.row.descriptor.entries?)
     };
     let mut amounts: Vec<f64> = view.items.iter().filter(visible).filter_map(more).collect();
@@ -119,31 +165,65 @@ fn of_group(view: &mut View, group: Group, total: f64, cpu_cleared: bool) -> Opt
     let all: Vec<&Item> = view.items.iter().filter(|i| i.group == group).collect();
     let slower = all.iter().filter(|i| i.slower).count();
     if slower == 0 {
-        let worst =
-            all.iter().max_by(|a, b| a.log.total_cmp(&b.log)).filter(|i| i.row.verdict != Verdict::Unresolved)?;
-        let why = format!("none of its {} rows is {}; the nearest: {}", all.len(), view.word(), worst.row.words());
+        let worst = all
+            .iter()
+            .max_by(|a, b| a.log.total_cmp(&b.log))
+            .filter(|i| i.row.verdict != Verdict::Unresolved)?;
+        let why = format!(
+            "none of its {} rows is {}; the nearest: {}",
+            all.len(),
+            view.word(),
+            worst.row.words()
+        );
         return Some(Finding::cleared(cause.name, cause.layer, why));
     }
     let all_rows = all.len();
-    let mut rows: Vec<&Item> = all.into_iter().filter(|i| i.slower && i.left > view.threshold).collect();
+    let mut rows: Vec<&Item> = all
+        .into_iter()
+        .filter(|i| i.slower && i.left > view.threshold)
+        .collect();
     rows.sort_by(|a, b| b.left.total_cmp(&a.left));
     if rows.is_empty() {
         return None;
     }
     let (name, fact) = named(view, group, cause.name);
-    let mut evidence = vec![format!("{slower} of {all_rows} rows of {} are {}", group.words()?, view.word())];
+    let mut evidence = vec![format!(
+        "{slower} of {all_rows} rows of {} are {}",
+        group.words()?,
+        view.word()
+    )];
     evidence.extend(rows.iter().take(4).map(|i| i.row.words()));
     evidence.extend(fact);
     // The same code of a kernel costs something else on another processor: a reader is to know that it may be that.
     evidence.extend(view.host_clues(&["processor"]));
     let threshold = view.threshold;
-    let claimed = view.claim(|i| if i.group == group && i.left > threshold { i.left } else { 0.0 });
+    let claimed = view.claim(|i| {
+        if i.group == group && i.left > threshold {
+            i.left
+        } else {
+            0.0
+        }
+    });
     // Most of the group, and no proportional factor that could be behind it.
     let most = slower as f64 >= MOST_OF_GROUP.value * all_rows as f64;
-    let status = if cpu_cleared && most { Status::Guilty } else { Status::Suspected };
+    let status = if cpu_cleared && most {
+        Status::Guilty
+    } else {
+        Status::Suspected
+    };
     let kernels = matches!(group, Group::Part(Exercises::Memory | Exercises::Storage));
-    let status = if kernels { status } else { view.machines.most(status) };
-    Some(Finding::new(name, cause.layer, status, claimed / total, evidence))
+    let status = if kernels {
+        status
+    } else {
+        view.machines.most(status)
+    };
+    Some(Finding::new(
+        name,
+        cause.layer,
+        status,
+        claimed / total,
+        evidence,
+    ))
 }
 
 /// A fact of the hosts can give a group's cause its name.
@@ -170,9 +250,17 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
     let mut evidence = Vec::new();
     let mut probes = Vec::new();
     for curve in curves {
-        let [Some(from), None] = view.slow_first(curve.base_collapses_from, curve.new_collapses_from) else { continue };
+        let [Some(from), None] =
+            view.slow_first(curve.base_collapses_from, curve.new_collapses_from)
+        else {
+            continue;
+        };
         let (first, last) = (curve.points.first()?, curve.points.last()?);
-        let (one, many, clients) = (view.slow_first(first.1, first.2), view.slow_first(last.1, last.2), last.0);
+        let (one, many, clients) = (
+            view.slow_first(first.1, first.2),
+            view.slow_first(last.1, last.2),
+            last.0,
+        );
         let (probe, [slow, fast]) = (curve.probe, [view.slow.name, view.fast.name]);
         evidence.push(format!(
             "{probe} on {slow} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {clients}; on \
@@ -192,7 +280,13 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
         let one = probes.iter().find(|(probe, _)| *probe == i.row.probe);
         one.map_or(0.0, |(_, at_one)| i.log + at_one.ln().min(0.0))
     });
-    Some(Finding::new("kernel.scaling", Layer::Kernel, Status::Suspected, claimed / total, evidence))
+    Some(Finding::new(
+        "kernel.scaling",
+        Layer::Kernel,
+        Status::Suspected,
+        claimed / total,
+        evidence,
+    ))
 }
 
 /// The test by unit costs: how many entries into the kernel would make a transaction as much longer as it is, given
@@ -209,7 +303,10 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
         return None;
     }
     let ([one_ms, many_ms], ns) = ([alone, under_load].map(|seconds| seconds * 1e3), each * 1e9);
-    let ([one, many], most) = ([alone, under_load].map(|seconds| seconds / each), alone / under_load * 100.0);
+    let ([one, many], most) = (
+        [alone, under_load].map(|seconds| seconds / each),
+        alone / under_load * 100.0,
+    );
     Some(format!(
         "a transaction is {one_ms:.2} ms longer with one client and {many_ms:.1} ms with {clients}: at {ns:.0} ns more \
          for each entry into the kernel that would need {one:.0} entries and {many:.0}; as it makes no more of them \
@@ -219,10 +316,18 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
 
 /// A program whose time changes together with its page-ins.
 fn paging(view: &View) -> Option<Finding> {
-    let paged = view.items.iter().find(|i| i.slower && i.row.probe.ends_with(".pageins"))?;
+    let paged = view
+        .items
+        .iter()
+        .find(|i| i.slower && i.row.probe.ends_with(".pageins"))?;
     let family = paged.row.probe.split('.').next()?.to_owned();
-    let others = view.items.iter().filter(|i| i.row.probe.starts_with(&family) && i.row.probe != paged.row.probe);
-    let (all, slower) = others.fold((0, 0), |(all, slower), i| (all + 1, slower + u32::from(i.slower)));
+    let others = view
+        .items
+        .iter()
+        .filter(|i| i.row.probe.starts_with(&family) && i.row.probe != paged.row.probe);
+    let (all, slower) = others.fold((0, 0), |(all, slower), i| {
+        (all + 1, slower + u32::from(i.slower))
+    });
     if 2 * slower <= all {
         return None;
     }
@@ -231,5 +336,11 @@ fn paging(view: &View) -> Option<Finding> {
         format!("{slower} of {all} other rows of {family} move with it"),
         "how much of their time it accounts for is not known".into(),
     ];
-    Some(Finding::new("memory.paging", Layer::Memory, Status::Suspected, 0.0, evidence))
+    Some(Finding::new(
+        "memory.paging",
+        Layer::Memory,
+        Status::Suspected,
+        0.0,
+        evidence,
+    ))
 }

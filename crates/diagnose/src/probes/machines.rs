@@ -9,8 +9,19 @@ use crate::steps::Evidence;
 
 /// Settings of a kernel that change what its work costs: those of entering it first.
 pub(super) const KERNEL_SETTINGS: [&[&str]; 3] = [
-    &["kernel command line", "mitigations", TASK_MITIGATIONS, "seccomp", "seccomp filters"],
-    &["transparent huge pages", "clock source", "preemption", "timer interrupts"],
+    &[
+        "kernel command line",
+        "mitigations",
+        TASK_MITIGATIONS,
+        "seccomp",
+        "seccomp filters",
+    ],
+    &[
+        "transparent huge pages",
+        "clock source",
+        "preemption",
+        "timer interrupts",
+    ],
     &["file system", "mount options"],
 ];
 
@@ -29,14 +40,20 @@ pub(super) struct Machines {
 impl Machines {
     pub(super) fn of(base: &Evidence, new: &Evidence) -> Machines {
         let told = |what: &str| same(base.facts, new.facts, what);
-        let settings = KERNEL_SETTINGS.iter().copied().flatten().all(|what| told(what) != Some(false));
+        let settings = KERNEL_SETTINGS
+            .iter()
+            .copied()
+            .flatten()
+            .all(|what| told(what) != Some(false));
         Machines {
             same_processor: told("processor"),
             same_system: [told("kernel"), told("operating system")]
                 .into_iter()
                 .flatten()
                 .reduce(|one, other| one && other),
-            same_kernel: told("kernel") == Some(true) && told("operating system") != Some(false) && settings,
+            same_kernel: told("kernel") == Some(true)
+                && told("operating system") != Some(false)
+                && settings,
         }
     }
 
@@ -51,7 +68,11 @@ impl Machines {
 
     /// The most that can be said of a cause in the kernel: two equal kernels are never guilty by the kernel.
     pub(super) fn most(&self, status: Status) -> Status {
-        if self.same_kernel && status == Status::Guilty { Status::Suspected } else { status }
+        if self.same_kernel && status == Status::Guilty {
+            Status::Suspected
+        } else {
+            status
+        }
     }
 }
 
@@ -69,7 +90,11 @@ pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Fi
     if !machines.same_kernel || machines.same_processor != Some(false) || !view.changes.is_empty() {
         return;
     }
-    let rows = view.items.iter().filter(|i| i.slower && i.left > 0.0 && is_code(i)).count();
+    let rows = view
+        .items
+        .iter()
+        .filter(|i| i.slower && i.left > 0.0 && is_code(i))
+        .count();
     if rows == 0 {
         return;
     }
@@ -80,7 +105,20 @@ pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Fi
     evidence.extend(view.host_clues(&["processor"]));
     let share = view.claim(|i| if is_code(i) { i.left } else { 0.0 }) / total;
     let known = findings.iter().position(|f| f.cause == "cpu.speed");
-    let (before, earlier) = known.map(|at| findings.remove(at)).map_or((0.0, Vec::new()), |f| (f.share, f.evidence));
-    evidence.extend(earlier.into_iter().filter(|e| !evidence.contains(e)).collect::<Vec<_>>());
-    findings.push(Finding::new("cpu.speed", Layer::Cpu, Status::Suspected, before + share, evidence));
+    let (before, earlier) = known
+        .map(|at| findings.remove(at))
+        .map_or((0.0, Vec::new()), |f| (f.share, f.evidence));
+    evidence.extend(
+        earlier
+            .into_iter()
+            .filter(|e| !evidence.contains(e))
+            .collect::<Vec<_>>(),
+    );
+    findings.push(Finding::new(
+        "cpu.speed",
+        Layer::Cpu,
+        Status::Suspected,
+        before + share,
+        evidence,
+    ));
 }

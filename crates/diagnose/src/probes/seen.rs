@@ -90,16 +90,29 @@ impl Seen<'_> {
 
     /// The row with its figures and its ratio, base first.
     pub fn words(&self) -> String {
-        let params = if self.params.is_empty() { String::new() } else { format!(" ({})", self.params) };
-        let interval = self
-            .ratio
-            .map_or(String::new(), |[value, low, high]| format!(", ratio {value:.2} ({low:.2} to {high:.2})"));
-        format!("{}{params}: {} → {}{interval}", self.probe, self.unit.format(self.base), self.unit.format(self.new))
+        let params = if self.params.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", self.params)
+        };
+        let interval = self.ratio.map_or(String::new(), |[value, low, high]| {
+            format!(", ratio {value:.2} ({low:.2} to {high:.2})")
+        });
+        format!(
+            "{}{params}: {} → {}{interval}",
+            self.probe,
+            self.unit.format(self.base),
+            self.unit.format(self.new)
+        )
     }
 
     /// A counter's ratio, new to base.
     pub fn counter_ratio(&self, name: &str) -> Option<f64> {
-        self.counters.iter().find(|c| c.0 == name).filter(|c| c.1 > 0.0).map(|c| c.2 / c.1)
+        self.counters
+            .iter()
+            .find(|c| c.0 == name)
+            .filter(|c| c.1 > 0.0)
+            .map(|c| c.2 / c.1)
     }
 }
 

@@ -41,22 +41,52 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn of(compared: &Compared<'a>) -> View<'a> {
-        let Compared { rows, changes, sides: [base, new], measured_here, threshold, .. } = *compared;
+        let Compared {
+            rows,
+            changes,
+            sides: [base, new],
+            measured_here,
+            threshold,
+            ..
+        } = *compared;
         let mut of_probe: HashMap<&str, usize> = HashMap::new();
-        rows.iter().for_each(|row| *of_probe.entry(row.probe).or_default() += 1);
+        rows.iter()
+            .for_each(|row| *of_probe.entry(row.probe).or_default() += 1);
         let weight = |row: &Seen| 1.0 / of_probe[row.probe] as f64;
         let resolved = |v: Verdict| matches!(v, Verdict::Slower | Verdict::Faster);
-        let net: f64 = rows.iter().filter(|r| resolved(r.together)).filter_map(|r| Some(r.log()? * weight(r))).sum();
+        let net: f64 = rows
+            .iter()
+            .filter(|r| resolved(r.together))
+            .filter_map(|r| Some(r.log()? * weight(r)))
+            .sum();
         let new_is_slow = net >= 0.0;
         let sign = if new_is_slow { 1.0 } else { -1.0 };
-        let wanted = if new_is_slow { Verdict::Slower } else { Verdict::Faster };
+        let wanted = if new_is_slow {
+            Verdict::Slower
+        } else {
+            Verdict::Faster
+        };
         let item = |row: &'a Seen<'a>| {
             let log = row.log()? * sign;
-            let cost = |v: f64| if row.better == Better::Higher { 1.0 / v } else { v };
+            let cost = |v: f64| {
+                if row.better == Better::Higher {
+                    1.0 / v
+                } else {
+                    v
+                }
+            };
             let (base, new) = (cost(row.base), cost(row.new));
-            let (fast, slow) = if new_is_slow { (base, new) } else { (new, base) };
+            let (fast, slow) = if new_is_slow {
+                (base, new)
+            } else {
+                (new, base)
+            };
             let slower = row.together == wanted;
-            let left = if slower && is_cost(row.unit) { log } else { 0.0 };
+            let left = if slower && is_cost(row.unit) {
+                log
+            } else {
+                0.0
+            };
             Some(Item {
                 row,
                 group: Group::of(row.probe, row.descriptor.exercises),
@@ -70,13 +100,30 @@ impl<'a> View<'a> {
         };
         let items = rows.iter().filter(|r| r.judged).filter_map(item).collect();
         let machines = Machines::of(&base, &new);
-        let (slow, fast) = if new_is_slow { (new, base) } else { (base, new) };
-        View { items, new_is_slow, slow, fast, measured_here, threshold, changes, machines }
+        let (slow, fast) = if new_is_slow {
+            (new, base)
+        } else {
+            (base, new)
+        };
+        View {
+            items,
+            new_is_slow,
+            slow,
+            fast,
+            measured_here,
+            threshold,
+            changes,
+            machines,
+        }
     }
 
     /// What either side has, that of the slower one first.
     pub(super) fn slow_first<T>(&self, base: T, new: T) -> [T; 2] {
-        if self.new_is_slow { [new, base] } else { [base, new] }
+        if self.new_is_slow {
+            [new, base]
+        } else {
+            [base, new]
+        }
     }
 
     /// The differences of the hosts in these facts, a sentence each, the cheaper side first.

@@ -13,8 +13,7 @@ use crate::chain::unexplained_beside;
 pub const MOST: f64 = MOST_OF_DIFFERENCE.value;
 
 /// What is said where several things were changed and none was measured by itself.
-pub const TOGETHER: &str =
-    "these were changed together; how much each of them makes is not known (compare --settle measures it)";
+pub const TOGETHER: &str = "these were changed together; how much each of them makes is not known (compare --settle measures it)";
 
 /// What a change made by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -58,14 +57,27 @@ pub struct OfCause {
 
 /// Has causes say what was measured of single changes, and returns what is left unexplained. Where the difference is
 /// one of a workload's step, what was measured comes first, and its consequences after it.
-pub fn settle(causes: &mut Vec<Finding>, mut unexplained: f64, measured: &[OfCause], of_step: bool) -> f64 {
+pub fn settle(
+    causes: &mut Vec<Finding>,
+    mut unexplained: f64,
+    measured: &[OfCause],
+    of_step: bool,
+) -> f64 {
     let mut known: Vec<Measured> = Vec::new();
-    for OfCause { unsuspected, answers } in measured {
+    for OfCause {
+        unsuspected,
+        answers,
+    } in measured
+    {
         let cause = unsuspected.cause.as_str();
-        if !causes.iter().any(|f| f.cause == cause) && made(answers).is_some_and(|made| made.share > 0.0) {
+        if !causes.iter().any(|f| f.cause == cause)
+            && made(answers).is_some_and(|made| made.share > 0.0)
+        {
             causes.insert(0, unsuspected.clone());
         }
-        let Some(finding) = causes.iter_mut().find(|f| f.cause == cause) else { continue };
+        let Some(finding) = causes.iter_mut().find(|f| f.cause == cause) else {
+            continue;
+        };
         let before = finding.share;
         decide(finding, answers, (!of_step).then_some(unexplained));
         match of_step {
@@ -74,8 +86,14 @@ pub fn settle(causes: &mut Vec<Finding>, mut unexplained: f64, measured: &[OfCau
             true => {}
             false => unexplained = (unexplained + before - finding.share).clamp(0.0, 1.0),
         }
-        if answers.iter().any(|one| !matches!(one.answer, Answer::NotDone | Answer::Unresolved)) {
-            known.push(Measured { cause, least: made(answers).map_or(0.0, |made| made.least) });
+        if answers
+            .iter()
+            .any(|one| !matches!(one.answer, Answer::NotDone | Answer::Unresolved))
+        {
+            known.push(Measured {
+                cause,
+                least: made(answers).map_or(0.0, |made| made.least),
+            });
         }
     }
     match of_step {
@@ -105,11 +123,20 @@ fn made(answers: &[Alone]) -> Option<Made> {
     if answers.iter().all(|one| one.answer == Answer::NotDone) {
         return None;
     }
-    let makes = || answers.iter().filter(|one| matches!(one.answer, Answer::Decides | Answer::Part));
+    let makes = || {
+        answers
+            .iter()
+            .filter(|one| matches!(one.answer, Answer::Decides | Answer::Part))
+    };
     Some(Made {
         share: makes().filter_map(|one| one.share).sum(),
-        least: makes().filter_map(|one| one.least).filter(|least| *least > 0.0).sum(),
-        surely: makes().filter_map(|one| one.least).any(|least| least >= GUILTY.value),
+        least: makes()
+            .filter_map(|one| one.least)
+            .filter(|least| *least > 0.0)
+            .sum(),
+        surely: makes()
+            .filter_map(|one| one.least)
+            .any(|least| least >= GUILTY.value),
     })
 }
 
@@ -126,14 +153,21 @@ fn decide(finding: &mut Finding, answers: &[Alone], unexplained: Option<f64>) {
         finding.evidence.insert(at, one.words.clone());
     }
     if made.share > 0.0 {
-        finding.status = if made.share >= MOST || made.surely { Status::Guilty } else { Status::Suspected };
+        finding.status = if made.share >= MOST || made.surely {
+            Status::Guilty
+        } else {
+            Status::Suspected
+        };
         finding.share = match unexplained {
             None => made.share.min(1.0),
             Some(unexplained) if finding.share == 0.0 => made.share.min(unexplained),
             Some(_) if made.share >= MOST => finding.share,
             Some(_) => finding.share.min(made.share),
         };
-    } else if answers.iter().all(|one| matches!(one.answer, Answer::Nothing | Answer::Against)) {
+    } else if answers
+        .iter()
+        .all(|one| matches!(one.answer, Answer::Nothing | Answer::Against))
+    {
         finding.status = Status::Cleared;
         finding.share = 0.0;
     }
@@ -148,7 +182,12 @@ mod tests {
     /// A change that makes a row so many times slower, of four times.
     fn alone(times: f64, answer: Answer) -> Alone {
         let share = Some(times.ln() / 4.0_f64.ln());
-        Alone { answer, share, least: share, words: format!("alone: {times} times") }
+        Alone {
+            answer,
+            share,
+            least: share,
+            words: format!("alone: {times} times"),
+        }
     }
 
     fn finding() -> Finding {
@@ -157,7 +196,10 @@ mod tests {
             layer: Layer::Application,
             status: Status::Suspected,
             share: 0.9,
-            evidence: vec!["storage: innodb → aria (base → new)".to_owned(), TOGETHER.to_owned()],
+            evidence: vec![
+                "storage: innodb → aria (base → new)".to_owned(),
+                TOGETHER.to_owned(),
+            ],
             relation: None,
         }
     }
@@ -166,25 +208,43 @@ mod tests {
     fn an_answer_convicts_and_clears_and_what_was_not_measured_does_neither() {
         let mut convicted = finding();
         let probes = Some(0.1);
-        decide(&mut convicted, &[alone(4.0, Answer::Decides), alone(1.0, Answer::Nothing)], probes);
+        decide(
+            &mut convicted,
+            &[alone(4.0, Answer::Decides), alone(1.0, Answer::Nothing)],
+            probes,
+        );
         assert_eq!((convicted.status, convicted.share), (Status::Guilty, 0.9));
-        assert!(convicted.evidence[0].contains("4 times") && !convicted.evidence.iter().any(|e| e == TOGETHER));
+        assert!(
+            convicted.evidence[0].contains("4 times")
+                && !convicted.evidence.iter().any(|e| e == TOGETHER)
+        );
 
         let mut cleared = finding();
         decide(&mut cleared, &[alone(1.0, Answer::Nothing)], probes);
         assert_eq!((cleared.status, cleared.share), (Status::Cleared, 0.0));
 
         let mut unknown = finding();
-        let not_done = Alone { share: None, least: None, ..alone(1.0, Answer::NotDone) };
+        let not_done = Alone {
+            share: None,
+            least: None,
+            ..alone(1.0, Answer::NotDone)
+        };
         decide(&mut unknown, &[not_done], None);
         assert_eq!(unknown, finding());
 
         // Half of it for sure is guilt of half of it; of less than what makes guilty it is a suspicion.
         let mut half = finding();
-        decide(&mut half, &[alone(2.0, Answer::Part), alone(1.2, Answer::Unresolved)], probes);
+        decide(
+            &mut half,
+            &[alone(2.0, Answer::Part), alone(1.2, Answer::Unresolved)],
+            probes,
+        );
         assert_eq!((half.status, half.share), (Status::Guilty, 0.5));
         // Between two systems the share was not known before.
-        let mut unknown = Finding { share: 0.0, ..finding() };
+        let mut unknown = Finding {
+            share: 0.0,
+            ..finding()
+        };
         decide(&mut unknown, &[alone(2.0, Answer::Part)], Some(1.0));
         assert_eq!((unknown.status, unknown.share), (Status::Guilty, 0.5));
         let mut little = finding();
@@ -195,17 +255,39 @@ mod tests {
 
     #[test]
     fn what_nobody_suspected_and_makes_the_difference_comes_first() {
-        let other = Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, evidence: Vec::new(), ..finding() };
+        let other = Finding {
+            cause: "cpu.speed".into(),
+            layer: Layer::Cpu,
+            evidence: Vec::new(),
+            ..finding()
+        };
         let of = |answer, times| OfCause {
-            unsuspected: Finding { status: Status::NotJudged, share: 0.0, ..finding() },
+            unsuspected: Finding {
+                status: Status::NotJudged,
+                share: 0.0,
+                ..finding()
+            },
             answers: vec![alone(times, answer)],
         };
         let mut causes = vec![other.clone()];
         let left = settle(&mut causes, 0.6, &[of(Answer::Part, 2.0)], false);
-        assert_eq!((causes[0].cause.as_str(), causes[0].status, causes.len()), ("app.setting", Status::Guilty, 2));
-        assert!((left - 0.1).abs() < 1e-9, "half of it is explained now: {left}");
+        assert_eq!(
+            (causes[0].cause.as_str(), causes[0].status, causes.len()),
+            ("app.setting", Status::Guilty, 2)
+        );
+        assert!(
+            (left - 0.1).abs() < 1e-9,
+            "half of it is explained now: {left}"
+        );
         let mut causes = vec![other];
-        assert_eq!(settle(&mut causes, 0.6, &[of(Answer::Nothing, 1.0)], false), 0.6);
-        assert_eq!(causes.len(), 1, "what makes nothing and was not suspected is not told");
+        assert_eq!(
+            settle(&mut causes, 0.6, &[of(Answer::Nothing, 1.0)], false),
+            0.6
+        );
+        assert_eq!(
+            causes.len(),
+            1,
+            "what makes nothing and was not suspected is not told"
+        );
     }
 }

@@ -84,16 +84,26 @@ impl Change {
     fn of(clues: &Clues, trust: &Trust) -> Change {
         let takes = |c: &Candidate| (c.rest)(clues) != Rest::No && (c.sign)(clues).speaks();
         let outside = clues.outside().map_or(0.0, |pair| pair.more().max(0.0));
-        let outside = if mostly_outside(clues, trust) || CATALOGUE.iter().any(takes) { outside } else { 0.0 };
-        Change { seconds: clues.wall().more() + outside, rest: clues.rest().more().max(0.0) + outside }
+        let outside = if mostly_outside(clues, trust) || CATALOGUE.iter().any(takes) {
+            outside
+        } else {
+            0.0
+        };
+        Change {
+            seconds: clues.wall().more() + outside,
+            rest: clues.rest().more().max(0.0) + outside,
+        }
     }
 }
 
 /// Whether more than half of what transactions take longer lies outside of followed requests, with the whole interval
 /// of the row.
 fn mostly_outside(clues: &Clues, trust: &Trust) -> bool {
-    let Some(turn) = clues.turnaround() else { return false };
-    trust.ratio.is_some() && trust.change(turn.more())[0] > HALF_OUTSIDE.value * clues.wall().more().max(0.0)
+    let Some(turn) = clues.turnaround() else {
+        return false;
+    };
+    trust.ratio.is_some()
+        && trust.change(turn.more())[0] > HALF_OUTSIDE.value * clues.wall().more().max(0.0)
 }
 
 /// The causes in order, those cleared and those not judged last, and the share of the change that none of them
@@ -111,7 +121,9 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
         let mut case = Case::of(candidate, clues, change, &taken, trust);
         let status = case.status();
         doubts.extend(case.doubt(status, clues));
-        unsure.extend((status == Status::Suspected && case.low == Some(0.0)).then_some(candidate.cause));
+        unsure.extend(
+            (status == Status::Suspected && case.low == Some(0.0)).then_some(candidate.cause),
+        );
         match status {
             Status::Guilty => taken.0.push((candidate, case.left)),
             // What is suspected of parts that another is guilty of comes after it.
@@ -121,7 +133,9 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
         case.finding(status)
     };
     let mut findings: Vec<Finding> = CATALOGUE.iter().map(judged).collect();
-    findings.iter_mut().for_each(|f| never_clear_the_convicted(f, clues, change.seconds));
+    findings
+        .iter_mut()
+        .for_each(|f| never_clear_the_convicted(f, clues, change.seconds));
     fill_gaps(&mut findings, clues, change.seconds);
     let unexplained = (1.0 - explained(&findings, clues, change)).clamp(0.0, 1.0);
     limits::hold(&mut findings, clues, trust, unexplained);
@@ -141,16 +155,19 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
 /// Where requests could not be followed on both sides, what tells a cause from its neighbours is all there is: it makes
 /// a cause suspected or clears it, and how much of the change it makes is not known.
 fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
-    let why = clues.why_not_followed().unwrap_or("what requests' time went to is not known on both sides");
+    let why = clues
+        .why_not_followed()
+        .unwrap_or("what requests' time went to is not known on both sides");
     let unknown = format!(
         "{why}, so that its part of the change is not known; following them needs root, CAP_PERFMON or \
          kernel.perf_event_paranoid=-1"
     );
     let finding = |c: &Candidate| {
         let (status, evidence) = match (c.sign)(clues) {
-            Sign::Fits(text) | Sign::Perhaps(text) => {
-                (Status::Suspected, [vec![text, unknown.clone()], unread::missing(c.cause, clues)].concat())
-            }
+            Sign::Fits(text) | Sign::Perhaps(text) => (
+                Status::Suspected,
+                [vec![text, unknown.clone()], unread::missing(c.cause, clues)].concat(),
+            ),
             Sign::Against(text) => (Status::Cleared, vec![text]),
             Sign::NotGrown(text, _) => (Status::NotJudged, vec![text, unknown.clone()]),
             Sign::Unknown => (Status::NotJudged, missing(c.entry(), clues)),
@@ -158,7 +175,9 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
         finding(c.entry(), status, 0.0, evidence)
     };
     let mut findings: Vec<Finding> = CATALOGUE.iter().map(finding).collect();
-    findings.iter_mut().for_each(|f| never_clear_what_one_side_shows(f, clues));
+    findings
+        .iter_mut()
+        .for_each(|f| never_clear_what_one_side_shows(f, clues));
     decided::apply(&mut findings, clues, trust, &[]);
     roots::add(&mut findings, clues);
     chain::order(&mut findings);
@@ -171,9 +190,15 @@ fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
     let convicted = |own: &&Finding| own.status == Status::Guilty;
     let names = [clues.slow().name, clues.fast().name];
     let sentence = |(own, name): (Option<&Finding>, &str)| {
-        own.filter(convicted).map(|own| format!("{name} alone shows it: {} of a request", percent(own.share)))
+        own.filter(convicted)
+            .map(|own| format!("{name} alone shows it: {} of a request", percent(own.share)))
     };
-    let shown: Vec<String> = clues.own(&f.cause).into_iter().zip(names).filter_map(sentence).collect();
+    let shown: Vec<String> = clues
+        .own(&f.cause)
+        .into_iter()
+        .zip(names)
+        .filter_map(sentence)
+        .collect();
     if f.status == Status::Cleared && !shown.is_empty() {
         f.status = Status::NotJudged;
         f.evidence.extend(shown);
@@ -188,31 +213,54 @@ pub(super) fn finding(cause: &Cause, status: Status, share: f64, evidence: Vec<S
 }
 
 /// Why nobody is guilty by the middle of a count.
-const FEW: &str =
-    "so few were counted that chance may have made the difference: the whole interval of the count does not tell";
+const FEW: &str = "so few were counted that chance may have made the difference: the whole interval of the count does not tell";
 
 /// What was not observed on both sides, a sentence each.
 fn missing(cause: &Cause, clues: &Clues) -> Vec<String> {
     let why = |need: &Need| match *need {
         Need::Followed => clues.why_not_followed().map(str::to_owned),
-        Need::Reading(name) => clues.why_missing(name).map(|why| format!("{name} cannot be compared: {why}")),
+        Need::Reading(name) => clues
+            .why_missing(name)
+            .map(|why| format!("{name} cannot be compared: {why}")),
     };
     let all: Vec<String> = cause.needs.iter().filter_map(why).collect();
-    if all.is_empty() { vec![format!("nothing that was observed on both sides tells: {}", cause.tells)] } else { all }
+    if all.is_empty() {
+        vec![format!(
+            "nothing that was observed on both sides tells: {}",
+            cause.tells
+        )]
+    } else {
+        all
+    }
 }
 
 impl Case {
-    fn of(candidate: &'static Candidate, clues: &Clues, change: Change, taken: &Taken, trust: &Trust) -> Case {
+    fn of(
+        candidate: &'static Candidate,
+        clues: &Clues,
+        change: Change,
+        taken: &Taken,
+        trust: &Trust,
+    ) -> Case {
         let moves = |layer: Layer, part: &str| candidate.moves(clues, layer, part);
-        let is_free = |layer: Layer, part: &str| moves(layer, part) && !taken.has(clues, layer, part);
+        let is_free =
+            |layer: Layer, part: &str| moves(layer, part) && !taken.has(clues, layer, part);
         let (moved, free) = (clues.parts(moves), clues.parts(is_free));
         let takes = (candidate.rest)(clues);
         let rest = if takes == Rest::No { 0.0 } else { change.rest };
         let free_rest = if taken.has_rest(clues) { 0.0 } else { rest };
-        let sure_rest = if takes == Rest::Surely { free_rest } else { 0.0 };
+        let sure_rest = if takes == Rest::Surely {
+            free_rest
+        } else {
+            0.0
+        };
         // What no part has is a difference between the whole and all parts, and is as little known as these together.
         let width_of = |pick: &dyn Fn(Layer, &str) -> bool, rest: f64| {
-            clues.width(pick).hypot(if rest > 0.0 { clues.width(|_, _| true) } else { 0.0 })
+            clues.width(pick).hypot(if rest > 0.0 {
+                clues.width(|_, _| true)
+            } else {
+                0.0
+            })
         };
         let share = |seconds: f64| (seconds / change.seconds).clamp(0.0, 1.0);
         let [least, most] = match trust.ratio {
@@ -220,21 +268,33 @@ impl Case {
             // Without a row of their mean time, the requests that were followed tell how sure the change is.
             None => limits::around(change.seconds, clues.width(|_, _| true)),
         };
-        let low = clues
+        let low = clues.followed().then(|| {
+            ((free.more() + sure_rest - width_of(&is_free, sure_rest)) / most).clamp(0.0, 1.0)
+        });
+        let high = clues
             .followed()
-            .then(|| ((free.more() + sure_rest - width_of(&is_free, sure_rest)) / most).clamp(0.0, 1.0));
-        let high = clues.followed().then(|| ((moved.more() + rest + width_of(&moves, rest)) / least).clamp(0.0, 1.0));
+            .then(|| ((moved.more() + rest + width_of(&moves, rest)) / least).clamp(0.0, 1.0));
         // Of what it may take of the rest `high` has all.
-        let unseen = if takes == Rest::No { (clues.rest().more() / least).clamp(0.0, 1.0) } else { 0.0 };
+        let unseen = if takes == Rest::No {
+            (clues.rest().more() / least).clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
         let own = match clues.own(candidate.cause) {
-            [Some(slow), fast] if slow.status.accuses() && fast.is_none_or(|c| c.status > slow.status) => {
+            [Some(slow), fast]
+                if slow.status.accuses() && fast.is_none_or(|c| c.status > slow.status) =>
+            {
                 Some(slow.status)
             }
             _ => None,
         };
-        let mut parts = format!("its part of a transaction: {}", clues.arrow(moved, "seconds"));
+        let mut parts = format!(
+            "its part of a transaction: {}",
+            clues.arrow(moved, "seconds")
+        );
         if let (Some(low), Some(high)) = (low, high) {
-            let [part, low, high] = [share(moved.more() + rest), low, high].map(|share| share * 100.0);
+            let [part, low, high] =
+                [share(moved.more() + rest), low, high].map(|share| share * 100.0);
             parts += &format!(", {part:.0} % ({low:.0} to {high:.0} %) of the change");
         }
         let sign = (candidate.sign)(clues);
@@ -243,7 +303,18 @@ impl Case {
         if sign == Sign::Unknown {
             evidence.extend(missing(candidate.entry(), clues));
         }
-        Case { candidate, share, left, low, high, unseen, least, sign, own, evidence }
+        Case {
+            candidate,
+            share,
+            left,
+            low,
+            high,
+            unseen,
+            least,
+            sign,
+            own,
+            evidence,
+        }
     }
 
     fn status(&self) -> Status {
@@ -251,14 +322,24 @@ impl Case {
         // Of parts that were followed, the whole interval decides; of older budgets there is none.
         let surely = self.low.is_none_or(|low| low >= GUILTY);
         match (&self.sign, self.own) {
-            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if free && surely => Status::Guilty,
+            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if free && surely => {
+                Status::Guilty
+            }
             // By the middle of a count nobody is guilty.
-            (Sign::Fits(_) | Sign::Perhaps(_), _) | (Sign::Unknown, Some(Status::Guilty)) if large => Status::Suspected,
+            (Sign::Fits(_) | Sign::Perhaps(_), _) | (Sign::Unknown, Some(Status::Guilty))
+                if large =>
+            {
+                Status::Suspected
+            }
             (Sign::Against(_) | Sign::NotGrown(..), _) => Status::Cleared,
             (Sign::Unknown, Some(Status::Suspected)) if free => Status::Suspected,
             // A part that both budgets have and that did not grow clears a cause even without a sign.
-            _ if self.share < SUSPECTED && self.high.is_none_or(|high| high < GUILTY) => Status::Cleared,
-            (Sign::Fits(_) | Sign::Perhaps(_), _) if self.high.is_none_or(|high| high < GUILTY) => Status::Cleared,
+            _ if self.share < SUSPECTED && self.high.is_none_or(|high| high < GUILTY) => {
+                Status::Cleared
+            }
+            (Sign::Fits(_) | Sign::Perhaps(_), _) if self.high.is_none_or(|high| high < GUILTY) => {
+                Status::Cleared
+            }
             _ => Status::NotJudged,
         }
     }
@@ -297,24 +378,40 @@ impl Case {
 /// What one side alone convicts is not cleared: where only the slower one does it stays suspected; what both have, or
 /// only the faster one, is not what makes the difference, and is not cleared either.
 fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
-    let [slow, fast] = clues.own(&f.cause).map(|own| own.filter(|own| own.status == Status::Guilty));
+    let [slow, fast] = clues
+        .own(&f.cause)
+        .map(|own| own.filter(|own| own.status == Status::Guilty));
     if f.status != Status::Cleared {
         return;
     }
     let share = |own: &Finding| format!("{:.0} % of a request", own.share * 100.0);
     let (status, why) = match (slow, fast) {
         (Some(slow), None) => {
-            let moved = CATALOGUE.iter().find(|c| c.cause == f.cause).map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
+            let moved = CATALOGUE
+                .iter()
+                .find(|c| c.cause == f.cause)
+                .map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
-            (Status::Suspected, format!("{} alone shows it: {}", clues.slow().name, share(slow)))
+            (
+                Status::Suspected,
+                format!("{} alone shows it: {}", clues.slow().name, share(slow)),
+            )
         }
         (Some(slow), Some(fast)) => (
             Status::NotJudged,
-            format!("both sides alone show it ({} and {}): it is not what differs", share(fast), share(slow)),
+            format!(
+                "both sides alone show it ({} and {}): it is not what differs",
+                share(fast),
+                share(slow)
+            ),
         ),
         (None, Some(fast)) => (
             Status::NotJudged,
-            format!("{} alone shows it ({}), which is the faster side", clues.fast().name, share(fast)),
+            format!(
+                "{} alone shows it ({}), which is the faster side",
+                clues.fast().name,
+                share(fast)
+            ),
         ),
         (None, None) => return,
     };
@@ -325,29 +422,61 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
 /// A layer that grew and that nothing was recorded to tell apart: its causes are suspected together, as one.
 fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
     use Layer::{Application, Client, Cpu, Host, Kernel, Memory, Network, Scheduler, Storage};
-    for layer in [Scheduler, Application, Kernel, Memory, Storage, Network, Client, Cpu, Host] {
+    for layer in [
+        Scheduler,
+        Application,
+        Kernel,
+        Memory,
+        Storage,
+        Network,
+        Client,
+        Cpu,
+        Host,
+    ] {
         let moved = clues.parts(|l, _| l == layer);
         let share = (moved.more() / change).clamp(0.0, 1.0);
-        let named = findings
-            .iter()
-            .any(|f| f.status.accuses() && CATALOGUE.iter().any(|c| c.cause == f.cause && covers(c, layer, clues)));
+        let named = findings.iter().any(|f| {
+            f.status.accuses()
+                && CATALOGUE
+                    .iter()
+                    .any(|c| c.cause == f.cause && covers(c, layer, clues))
+        });
         if share < GUILTY || named {
             continue;
         }
-        let text = format!("the {layer} layer's part of a transaction: {}", clues.arrow(moved, "seconds"));
+        let text = format!(
+            "the {layer} layer's part of a transaction: {}",
+            clues.arrow(moved, "seconds")
+        );
         if layer == Scheduler && suspect_others(findings, clues, share, &text) {
             continue;
         }
-        let evidence = vec![text, "nothing that was recorded tells which of its causes it is".into()];
-        findings.push(Finding::new(format!("{layer}.unknown"), layer, Status::Suspected, share, evidence));
+        let evidence = vec![
+            text,
+            "nothing that was recorded tells which of its causes it is".into(),
+        ];
+        findings.push(Finding::new(
+            format!("{layer}.unknown"),
+            layer,
+            Status::Suspected,
+            share,
+            evidence,
+        ));
     }
 }
 
 /// Suspects others that came of threads' waiting for a CPU that nothing else explains; whether there are such.
 fn suspect_others(findings: &mut [Finding], clues: &Clues, share: f64, waited: &str) -> bool {
-    let Some(others) = contention::came(clues) else { return false };
-    let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention") else { return false };
-    let came = format!("others used {} CPUs, and nothing else that was recorded tells why", clues.arrow(others, ""));
+    let Some(others) = contention::came(clues) else {
+        return false;
+    };
+    let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention") else {
+        return false;
+    };
+    let came = format!(
+        "others used {} CPUs, and nothing else that was recorded tells why",
+        clues.arrow(others, "")
+    );
     (f.status, f.share) = (Status::Suspected, share);
     f.evidence.splice(0..0, [waited.to_owned(), came]);
     true
@@ -363,12 +492,22 @@ fn covers(candidate: &Candidate, layer: Layer, clues: &Clues) -> bool {
 fn explained(findings: &[Finding], clues: &Clues, change: Change) -> f64 {
     let named: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
     let moved = clues.parts(|layer, part| {
-        named.iter().any(|f| match CATALOGUE.iter().find(|c| c.cause == f.cause) {
-            Some(c) => c.moves(clues, layer, part),
-            None => f.layer == layer,
-        })
+        named
+            .iter()
+            .any(|f| match CATALOGUE.iter().find(|c| c.cause == f.cause) {
+                Some(c) => c.moves(clues, layer, part),
+                None => f.layer == layer,
+            })
     });
-    let takes = |f: &Finding| CATALOGUE.iter().any(|c| c.cause == f.cause && (c.rest)(clues) != Rest::No);
-    let rest = if named.iter().any(|f| takes(f)) { change.rest } else { 0.0 };
+    let takes = |f: &Finding| {
+        CATALOGUE
+            .iter()
+            .any(|c| c.cause == f.cause && (c.rest)(clues) != Rest::No)
+    };
+    let rest = if named.iter().any(|f| takes(f)) {
+        change.rest
+    } else {
+        0.0
+    };
     (moved.more() + rest) / change.seconds
 }

@@ -79,7 +79,12 @@ pub enum Rest {
 
 /// One that makes nothing but parts of a budget.
 const fn of_parts(cause: &'static str, sign: fn(&Clues) -> Sign) -> Candidate {
-    Candidate { cause, sign, rest: |_| Rest::No, also: |_, _, _| false }
+    Candidate {
+        cause,
+        sign,
+        rest: |_| Rest::No,
+        also: |_, _, _| false,
+    }
 }
 
 /// Surely where it holds, else nothing.
@@ -89,7 +94,11 @@ fn surely(holds: bool) -> Rest {
 
 /// A throttle that may hold requests up for longer than windows are open has to be set.
 fn rest_of_throttle(clues: &Clues) -> Rest {
-    if fitting::set_now(clues, "cgroup.disk_limits") { Rest::Perhaps } else { Rest::No }
+    if fitting::set_now(clues, "cgroup.disk_limits") {
+        Rest::Perhaps
+    } else {
+        Rest::No
+    }
 }
 
 /// A server or a client that a quota or a limit on its disk stops acknowledges late as well, and is not waited for
@@ -101,10 +110,16 @@ fn rest_of_delay(clues: &Clues) -> Rest {
 
 /// Every cause that two sides are judged by. Where several of a layer fit, the first is the sharper one.
 pub const CATALOGUE: &[Candidate] = &[
-    Candidate { rest: |c| surely(given::stops_outlast_windows(c)), ..of_parts("cpu.quota", given::quota) },
+    Candidate {
+        rest: |c| surely(given::stops_outlast_windows(c)),
+        ..of_parts("cpu.quota", given::quota)
+    },
     of_parts("cpu.affinity", given::affinity),
     of_parts("cpu.priority", given::priority),
-    Candidate { also: contention::moves, ..of_parts("cpu.contention", signs::contention) },
+    Candidate {
+        also: contention::moves,
+        ..of_parts("cpu.contention", signs::contention)
+    },
     of_parts("memory.limit", signs::memory_limit),
     of_parts("memory.page_size", signs::page_size),
     of_parts("host.steal", signs::steal),
@@ -112,30 +127,51 @@ pub const CATALOGUE: &[Candidate] = &[
     of_parts("kernel.trace", signs::trace),
     of_parts("cpu.speed", signs::speed),
     // A transaction of more round trips has more of everything.
-    Candidate { also: |c, _, _| work::round_trips(c).is_some(), ..of_parts("app.calls", signs::calls) },
+    Candidate {
+        also: |c, _, _| work::round_trips(c).is_some(),
+        ..of_parts("app.calls", signs::calls)
+    },
     of_parts("syscall.entry", signs::entry),
     Candidate {
-        also: |c, layer, part| flushes::with_journals(c, layer, part) || let_go::with_flushes(c, layer, part),
+        also: |c, layer, part| {
+            flushes::with_journals(c, layer, part) || let_go::with_flushes(c, layer, part)
+        },
         ..of_parts("storage.durability", flushes::durability)
     },
-    Candidate { rest: rest_of_throttle, ..of_parts("storage.throttle", signs_io::throttle) },
+    Candidate {
+        rest: rest_of_throttle,
+        ..of_parts("storage.throttle", signs_io::throttle)
+    },
     of_parts("storage.contention", signs_io::disk_contention),
     of_parts("storage.latency", signs_io::disk_latency),
-    Candidate { rest: |_| Rest::Surely, ..of_parts("network.accept_queue", signs_io::accept_queue) },
-    Candidate { rest: rest_of_delay, ..of_parts("network.delay", signs_io::delay) },
+    Candidate {
+        rest: |_| Rest::Surely,
+        ..of_parts("network.accept_queue", signs_io::accept_queue)
+    },
+    Candidate {
+        rest: rest_of_delay,
+        ..of_parts("network.delay", signs_io::delay)
+    },
     of_parts("peer.slow", signs_io::peer),
     Candidate {
         also: |c, layer, part| {
-            signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some() || let_go::with_a_shaper(c, layer, part)
+            signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some()
+                || let_go::with_a_shaper(c, layer, part)
         },
         rest: |c| surely(signs_io::outlast_windows(c)),
         ..of_parts("network.shaping", signs_io::shaping)
     },
-    Candidate { also: let_go::with_a_lock, ..of_parts("app.lock", let_go::app_lock) },
+    Candidate {
+        also: let_go::with_a_lock,
+        ..of_parts("app.lock", let_go::app_lock)
+    },
     of_parts("app.wait", signs::wait),
     of_parts("app.work", signs::app_work),
     of_parts("cpu.saturated", signs::saturated),
-    Candidate { rest: |_| Rest::Surely, ..of_parts("client.saturated", signs_io::client_saturated) },
+    Candidate {
+        rest: |_| Rest::Surely,
+        ..of_parts("client.saturated", signs_io::client_saturated)
+    },
 ];
 
 #[cfg(test)]
@@ -145,7 +181,11 @@ mod tests {
     #[test]
     fn every_candidate_is_in_the_registry_and_moves_something() {
         for c in CATALOGUE {
-            assert!(cause(c.cause).is_some_and(|entry| !entry.moves.is_empty()), "{}", c.cause);
+            assert!(
+                cause(c.cause).is_some_and(|entry| !entry.moves.is_empty()),
+                "{}",
+                c.cause
+            );
         }
     }
 }

@@ -18,7 +18,9 @@ pub(super) fn why_not(high: Option<f64>, unseen: f64, not_followed: Option<f64>)
     };
     if not_followed > TOO_LITTLE_FOLLOWED {
         let unseen = percent(not_followed);
-        return Some(format!("{unseen} of a side's requests' time could not be followed, and may have been this"));
+        return Some(format!(
+            "{unseen} of a side's requests' time could not be followed, and may have been this"
+        ));
     }
     let most = (high + unseen).min(1.0);
     (most >= GUILTY).then(|| {
@@ -36,7 +38,11 @@ pub(super) struct Doubts(Vec<(String, String)>);
 impl Doubts {
     /// Of these, those whose causes are cleared.
     pub(super) fn of(doubts: Vec<(&str, String)>, findings: &[Finding]) -> Doubts {
-        let cleared = |cause: &str| findings.iter().any(|f| f.cause == cause && f.status == Status::Cleared);
+        let cleared = |cause: &str| {
+            findings
+                .iter()
+                .any(|f| f.cause == cause && f.status == Status::Cleared)
+        };
         Doubts(
             doubts
                 .into_iter()
@@ -50,7 +56,11 @@ impl Doubts {
     pub(super) fn apply(self, findings: &mut [Finding], clues: &Clues) {
         for (cause, why) in self.0 {
             let cleared = |f: &&mut Finding| f.cause == cause && f.status == Status::Cleared;
-            for f in findings.iter_mut().filter(cleared).filter(|f| !decided::clears(clues, f)) {
+            for f in findings
+                .iter_mut()
+                .filter(cleared)
+                .filter(|f| !decided::clears(clues, f))
+            {
                 f.status = Status::NotJudged;
                 f.evidence.push(why.clone());
             }
@@ -69,8 +79,16 @@ mod tests {
         };
         assert_eq!(why_not(Some(0.05), 0.02, Some(0.02)), None);
         assert!(says(Some(0.9), 0.0, Some(0.02), "up to 90 %"));
-        assert!(says(Some(0.06), 0.05, Some(0.02), "up to 11 %"), "what could not be followed is added");
-        assert!(says(Some(0.0), 0.0, Some(0.3), "30 % of a side's requests' time"));
+        assert!(
+            says(Some(0.06), 0.05, Some(0.02), "up to 11 %"),
+            "what could not be followed is added"
+        );
+        assert!(says(
+            Some(0.0),
+            0.0,
+            Some(0.3),
+            "30 % of a side's requests' time"
+        ));
         assert!(says(None, 0.0, None, "no interval"));
     }
 }

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 
 use fingerpost_record::{
-    Budget, Experiment, Finding, Layer, Observation, Paths, Readings, Unit, reading::Way, unit::significant,
+    Budget, Experiment, Finding, Layer, Observation, Paths, Readings, Unit, reading::Way,
+    unit::significant,
 };
 
 use super::growth::{Growth, Pair};
@@ -66,7 +67,12 @@ pub struct Clues<'a> {
 
 impl<'a> Clues<'a> {
     /// The clues about a step that both sides have a budget of.
-    pub fn new(base: Evidence<'a>, new: Evidence<'a>, base_budget: &'a Budget, new_budget: &'a Budget) -> Self {
+    pub fn new(
+        base: Evidence<'a>,
+        new: Evidence<'a>,
+        base_budget: &'a Budget,
+        new_budget: &'a Budget,
+    ) -> Self {
         let mut sides = [(base, base_budget), (new, new_budget)];
         let mut readings = sides.map(|(side, budget)| Readings::of(of_step(side, budget)));
         let new_is_slow = longer(&readings, [base_budget, new_budget]);
@@ -75,15 +81,21 @@ impl<'a> Clues<'a> {
             readings.reverse();
         }
         let of = |i: usize| (sides[i], &readings[i]);
-        let both = paths_of(sides[0]).zip(paths_of(sides[1])).map(|(b, n)| [b, n]);
+        let both = paths_of(sides[0])
+            .zip(paths_of(sides[1]))
+            .map(|(b, n)| [b, n]);
         let paths = both.filter(|[b, n]| Way::of(&b.source) == Way::of(&n.source));
         let parts = [0, 1].map(|i| {
             let parts = resolved(of(i).1, sides[i].1);
             paths.map_or_else(|| parts.clone(), |p| by_who_had_it(&parts, p[i]))
         });
         let widths = [0, 1].map(|i| paths.map_or(Vec::new(), |p| widths(p[i], turns(of(i).1))));
-        let entering =
-            paths.and_then(|p| Some([entering_of(sides[0], of(0).1, p[0])?, entering_of(sides[1], of(1).1, p[1])?]));
+        let entering = paths.and_then(|p| {
+            Some([
+                entering_of(sides[0], of(0).1, p[0])?,
+                entering_of(sides[1], of(1).1, p[1])?,
+            ])
+        });
         let of_calls = paths.and_then(|p| transactions_of_calls(&readings, p));
         let own = [0, 1].map(|i| own_findings(sides[i], of(i).1));
         let mut clues = Clues {
@@ -107,9 +119,15 @@ impl<'a> Clues<'a> {
     /// What the slower side's own code has more than the other's and ticks count as the kernel's is time of the
     /// kernel's outside of calls.
     fn move_entering(&mut self) {
-        let Some([fast, slow]) = self.entering else { return };
+        let Some([fast, slow]) = self.entering else {
+            return;
+        };
         let parts = &mut self.parts[1];
-        let Some(user) = parts.iter_mut().find(|p| p.1 == name::USER).filter(|_| slow.traced_user > 0.0) else {
+        let Some(user) = parts
+            .iter_mut()
+            .find(|p| p.1 == name::USER)
+            .filter(|_| slow.traced_user > 0.0)
+        else {
             return;
         };
         // Requests behind others wait for the same code: the share of it holds for all of that part.
@@ -144,13 +162,23 @@ impl<'a> Clues<'a> {
 
     /// A quantity on both sides, base and new.
     pub fn base_first(&self, Pair { fast, slow }: Pair) -> [f64; 2] {
-        if self.new_is_slow { [fast, slow] } else { [slow, fast] }
+        if self.new_is_slow {
+            [fast, slow]
+        } else {
+            [slow, fast]
+        }
     }
 
     /// Half the 95 % interval of the difference of the parts that a rule picks, in seconds of a transaction: the two
     /// sides' errors are independent, those of one side's parts may go together.
     pub fn width(&self, pick: impl Fn(Layer, &str) -> bool) -> f64 {
-        let of = |i: usize| self.widths[i].iter().filter(|p| pick(p.0, p.1)).map(|p| p.2).sum::<f64>();
+        let of = |i: usize| {
+            self.widths[i]
+                .iter()
+                .filter(|p| pick(p.0, p.1))
+                .map(|p| p.2)
+                .sum::<f64>()
+        };
         of(0).hypot(of(1))
     }
 
@@ -163,9 +191,9 @@ impl<'a> Clues<'a> {
     pub fn why_not_followed(&self) -> Option<&'static str> {
         match (self.followed(), self.ways_differ) {
             (true, _) => None,
-            (false, true) => {
-                Some("requests were followed by perf's rings on one side and by programs in the kernel on the other")
-            }
+            (false, true) => Some(
+                "requests were followed by perf's rings on one side and by programs in the kernel on the other",
+            ),
             (false, false) => Some("requests were not followed on both sides"),
         }
     }
@@ -178,8 +206,12 @@ impl<'a> Clues<'a> {
 
     /// Seconds of a request in these places, where both sides' requests were followed.
     pub fn places(&self, of: &[Place]) -> Option<Pair> {
-        let seconds =
-            |places: &Places| of.iter().filter_map(|place| places.get(place)).map(|sum| sum.share.seconds).sum::<f64>();
+        let seconds = |places: &Places| {
+            of.iter()
+                .filter_map(|place| places.get(place))
+                .map(|sum| sum.share.seconds)
+                .sum::<f64>()
+        };
         Some(Pair::of(self.places.as_ref()?.each_ref().map(seconds)))
     }
 
@@ -188,9 +220,15 @@ impl<'a> Clues<'a> {
     pub fn grew_at_most(&self, of: &[Place]) -> Option<f64> {
         let places = self.places.as_ref()?;
         let [fast, slow] = [0, 1].map(|i| {
-            let (shares, turns) =
-                (of.iter().filter_map(|place| places[i].get(place)).map(|sum| sum.share), turns(&self.readings[i]));
-            shares.fold((0.0, 0.0), |(seconds, width), s| (seconds + s.seconds * turns, width + half_width(&s) * turns))
+            let (shares, turns) = (
+                of.iter()
+                    .filter_map(|place| places[i].get(place))
+                    .map(|sum| sum.share),
+                turns(&self.readings[i]),
+            );
+            shares.fold((0.0, 0.0), |(seconds, width), s| {
+                (seconds + s.seconds * turns, width + half_width(&s) * turns)
+            })
         });
         Some(slow.0 - fast.0 + fast.1.hypot(slow.1))
     }
@@ -198,7 +236,11 @@ impl<'a> Clues<'a> {
     /// Who had most of a place on the slower side; nothing where that is not known.
     pub fn whom(&self, place: Place) -> Option<&str> {
         let [_, places] = self.places.as_ref()?;
-        places.get(&place)?.whom.first().map(|(name, _)| name.as_str())
+        places
+            .get(&place)?
+            .whom
+            .first()
+            .map(|(name, _)| name.as_str())
     }
 
     /// The side with the longer transactions.
@@ -215,7 +257,10 @@ impl<'a> Clues<'a> {
     pub fn total(&self, name: &str) -> Option<Pair> {
         let [fast, slow] = &self.readings;
         // Nothing where one had it in another way: what root traced is not what a user without its rights sampled.
-        (fast.way(name)? == slow.way(name)?).then_some(Pair { fast: fast.known(name)?, slow: slow.known(name)? })
+        (fast.way(name)? == slow.way(name)?).then_some(Pair {
+            fast: fast.known(name)?,
+            slow: slow.known(name)?,
+        })
     }
 
     /// A total of the slower side, of a second.
@@ -226,8 +271,15 @@ impl<'a> Clues<'a> {
     /// A total divided by the transactions.
     pub fn per_transaction(&self, name: &str) -> Option<Pair> {
         let total = self.total(name)?;
-        let [of_fast, of_slow] = if name.starts_with(CALLS) { self.of_calls } else { self.transactions() };
-        Some(Pair { fast: total.fast / of_fast, slow: total.slow / of_slow })
+        let [of_fast, of_slow] = if name.starts_with(CALLS) {
+            self.of_calls
+        } else {
+            self.transactions()
+        };
+        Some(Pair {
+            fast: total.fast / of_fast,
+            slow: total.slow / of_slow,
+        })
     }
 
     /// Why a reading cannot be compared; nothing where it can.
@@ -235,20 +287,37 @@ impl<'a> Clues<'a> {
         if self.total(name).is_some() {
             return None;
         }
-        let on = |i: usize| Some(format!("on {}, {}", self.sides[i].0.name, self.readings[i].why_missing(name)?));
+        let on = |i: usize| {
+            Some(format!(
+                "on {}, {}",
+                self.sides[i].0.name,
+                self.readings[i].why_missing(name)?
+            ))
+        };
         let base_first = if self.new_is_slow { [0, 1] } else { [1, 0] };
         let told: Vec<String> = base_first.into_iter().filter_map(on).collect();
-        Some(if told.is_empty() { "the two sides had it in different ways".to_owned() } else { told.join("; ") })
+        Some(if told.is_empty() {
+            "the two sides had it in different ways".to_owned()
+        } else {
+            told.join("; ")
+        })
     }
 
     /// Adds what is known to have been changed between the sides.
     pub fn with_changes(mut self, changed: Vec<Changed>) -> Self {
         let word = |on: f64| if on > 0.0 { "on" } else { "off" };
         let told = changed.iter().any(|c| c.what == "query_cache");
-        let cache = self.total("step.query_cache").map(|pair| self.base_first(pair)).filter(|[b, n]| b != n && !told);
+        let cache = self
+            .total("step.query_cache")
+            .map(|pair| self.base_first(pair))
+            .filter(|[b, n]| b != n && !told);
         self.changed = changed;
         let words = |[b, n]: [f64; 2]| format!("query_cache: {} → {}", word(b), word(n));
-        self.changed.extend(cache.map(|on| Changed { what: "query_cache".into(), words: words(on), is_build: false }));
+        self.changed.extend(cache.map(|on| Changed {
+            what: "query_cache".into(),
+            words: words(on),
+            is_build: false,
+        }));
         self
     }
 
@@ -260,7 +329,12 @@ impl<'a> Clues<'a> {
 
     /// The same of a sum of totals.
     pub fn growth_of(&self, pair: Pair, names: &[&str]) -> Option<Growth> {
-        let counts = |i: usize| names.iter().filter_map(|name| self.readings[i].known(name)).reduce(|sum, n| sum + n);
+        let counts = |i: usize| {
+            names
+                .iter()
+                .filter_map(|name| self.readings[i].known(name))
+                .reduce(|sum, n| sum + n)
+        };
         let calls = names.iter().any(|name| name.starts_with(CALLS));
         self.growth_by([counts(0)?, counts(1)?], pair, calls)
     }
@@ -273,7 +347,11 @@ impl<'a> Clues<'a> {
 
     /// The growth of a quantity that so many events make on the faster side and on the slower one.
     fn growth_by(&self, counts: [f64; 2], pair: Pair, calls: bool) -> Option<Growth> {
-        let of = if calls { self.of_calls } else { self.transactions() };
+        let of = if calls {
+            self.of_calls
+        } else {
+            self.transactions()
+        };
         // Calls are counted in windows and scaled up: what was seen is less.
         let seen = [0, 1].map(|i| if calls { share_in_windows(&self.readings[i]) } else { 1.0 } * self.passes()[i]);
         let events = [0, 1].map(|i| counts[i].min(of[i]) * seen[i]);
@@ -282,27 +360,54 @@ impl<'a> Clues<'a> {
         // What one event makes is the same on a side that has none as on the other.
         let one = [0, 1].map(|i| {
             let other = 1 - i;
-            let worth = if events[other] > 0.0 { amounts[other] * each[other] / events[other] } else { 1.0 };
+            let worth = if events[other] > 0.0 {
+                amounts[other] * each[other] / events[other]
+            } else {
+                1.0
+            };
             worth / each[i]
         });
-        let whole = seen.iter().zip(self.passes()).all(|(seen, passes)| *seen >= passes);
-        Some(Growth { pair, events: Pair::of(events), one: Pair::of(one), whole })
+        let whole = seen
+            .iter()
+            .zip(self.passes())
+            .all(|(seen, passes)| *seen >= passes);
+        Some(Growth {
+            pair,
+            events: Pair::of(events),
+            one: Pair::of(one),
+            whole,
+        })
     }
 
     /// Passes that the totals are means of.
     fn passes(&self) -> [f64; 2] {
-        self.sides.map(|(side, budget)| f64::from(side.steps.passes(&budget.workload, &budget.params)))
+        self.sides
+            .map(|(side, budget)| f64::from(side.steps.passes(&budget.workload, &budget.params)))
     }
 
     /// CPU time as CPUs' worth over the time that elapsed, with the ticks that it is counted in.
     pub fn in_cpus(&self, used: Pair, elapsed: Pair) -> Growth {
-        let (passes, elapsed) =
-            (Pair::of(self.passes()), Pair { fast: elapsed.fast.max(1e-9), slow: elapsed.slow.max(1e-9) });
+        let (passes, elapsed) = (
+            Pair::of(self.passes()),
+            Pair {
+                fast: elapsed.fast.max(1e-9),
+                slow: elapsed.slow.max(1e-9),
+            },
+        );
         let of = |seconds: f64, passes: f64| seconds * TICKS * passes;
         Growth {
-            pair: Pair { fast: used.fast / elapsed.fast, slow: used.slow / elapsed.slow },
-            events: Pair { fast: of(used.fast, passes.fast), slow: of(used.slow, passes.slow) },
-            one: Pair { fast: 1.0 / of(elapsed.fast, passes.fast), slow: 1.0 / of(elapsed.slow, passes.slow) },
+            pair: Pair {
+                fast: used.fast / elapsed.fast,
+                slow: used.slow / elapsed.slow,
+            },
+            events: Pair {
+                fast: of(used.fast, passes.fast),
+                slow: of(used.slow, passes.slow),
+            },
+            one: Pair {
+                fast: 1.0 / of(elapsed.fast, passes.fast),
+                slow: 1.0 / of(elapsed.slow, passes.slow),
+            },
             whole: false,
         }
     }
@@ -311,7 +416,9 @@ impl<'a> Clues<'a> {
     pub fn calls_per_transaction(&self) -> Option<Pair> {
         // Any call will do: where it was counted, all were.
         self.total("server.call.read.count")?;
-        Some(Pair::of([0, 1].map(|i| all_calls(&self.readings[i], ".count").unwrap_or(0.0) / self.of_calls[i])))
+        Some(Pair::of([0, 1].map(|i| {
+            all_calls(&self.readings[i], ".count").unwrap_or(0.0) / self.of_calls[i]
+        })))
     }
 
     fn transactions(&self) -> [f64; 2] {
@@ -325,14 +432,23 @@ impl<'a> Clues<'a> {
 
     /// Sum over the parts of both budgets that a rule picks: seconds per transaction, fast and slow.
     pub fn parts(&self, pick: impl Fn(Layer, &str) -> bool) -> Pair {
-        Pair::of(self.parts.each_ref().map(|parts| parts.iter().filter(|p| pick(p.0, p.1)).map(|p| p.2).sum()))
+        Pair::of(
+            self.parts
+                .each_ref()
+                .map(|parts| parts.iter().filter(|p| pick(p.0, p.1)).map(|p| p.2).sum()),
+        )
     }
 
     /// Seconds in each system call that both budgets tell of, by its name.
     pub fn kernel_parts(&self) -> Vec<(&str, Pair)> {
-        let calls: BTreeSet<&str> =
-            self.parts.iter().flatten().filter_map(|p| p.1.strip_prefix(name::KERNEL)).collect();
-        let seconds = |call: &str| self.parts(|_, part| part.strip_prefix(name::KERNEL) == Some(call));
+        let calls: BTreeSet<&str> = self
+            .parts
+            .iter()
+            .flatten()
+            .filter_map(|p| p.1.strip_prefix(name::KERNEL))
+            .collect();
+        let seconds =
+            |call: &str| self.parts(|_, part| part.strip_prefix(name::KERNEL) == Some(call));
         calls
             .into_iter()
             .map(|call| (call, seconds(call)))
@@ -343,7 +459,10 @@ impl<'a> Clues<'a> {
     /// Seconds of a transaction that no part explains.
     pub fn rest(&self) -> Pair {
         let (wall, parts) = (self.wall(), self.parts(|_, _| true));
-        Pair { fast: wall.fast - parts.fast, slow: wall.slow - parts.slow }
+        Pair {
+            fast: wall.fast - parts.fast,
+            slow: wall.slow - parts.slow,
+        }
     }
 
     /// Seconds of a transaction that lie outside of followed requests, where both sides' load generators tell: by
@@ -352,14 +471,20 @@ impl<'a> Clues<'a> {
     pub fn outside(&self) -> Option<Pair> {
         self.places.as_ref()?;
         let (turn, wall) = (self.turnaround()?, self.wall());
-        Some(Pair { fast: (turn.fast - wall.fast).max(0.0), slow: (turn.slow - wall.slow).max(0.0) })
+        Some(Pair {
+            fast: (turn.fast - wall.fast).max(0.0),
+            slow: (turn.slow - wall.slow).max(0.0),
+        })
     }
 
     /// Seconds from one transaction of a client to its next, where both sides' load generators tell: what lies outside
     /// of followed requests is in it.
     pub fn turnaround(&self) -> Option<Pair> {
         let [fast, slow] = self.readings.each_ref().map(turnaround);
-        Some(Pair { fast: fast?, slow: slow? })
+        Some(Pair {
+            fast: fast?,
+            slow: slow?,
+        })
     }
 
     /// The same, or where it is not told the wall seconds of a transaction.
@@ -374,12 +499,19 @@ impl<'a> Clues<'a> {
 }
 
 pub(super) fn quantity(value: f64, name: &str) -> String {
-    if name.ends_with("seconds") { Unit::Nanoseconds.format(value * 1e9) } else { significant(value) }
+    if name.ends_with("seconds") {
+        Unit::Nanoseconds.format(value * 1e9)
+    } else {
+        significant(value)
+    }
 }
 
 /// Transactions of the pass that the totals are of. A budget of followed requests averages over fewer.
 fn transactions(readings: &Readings, budget: &Budget) -> f64 {
-    readings.known("step.transactions").unwrap_or(budget.transactions as f64).max(1.0)
+    readings
+        .known("step.transactions")
+        .unwrap_or(budget.transactions as f64)
+        .max(1.0)
 }
 
 /// The transactions that the totals of system calls are of, where both sides counted calls in the windows of their
@@ -404,8 +536,12 @@ fn longer(readings: &[Readings; 2], budgets: [&Budget; 2]) -> bool {
 /// The share of the system calls that was counted in windows, and scaled up to all; all of them where it is not known
 /// that they were.
 fn share_in_windows(readings: &Readings) -> f64 {
-    let counted = readings.known("server.calls.in_windows").zip(all_calls(readings, ".count"));
-    counted.filter(|(_, all)| *all > 0.0).map_or(1.0, |(seen, all)| (seen / all).min(1.0))
+    let counted = readings
+        .known("server.calls.in_windows")
+        .zip(all_calls(readings, ".count"));
+    counted
+        .filter(|(_, all)| *all > 0.0)
+        .map_or(1.0, |(seen, all)| (seen / all).min(1.0))
 }
 
 /// Seconds from one transaction of a client to its next: clients × time / transactions, by Little's law.
@@ -416,7 +552,10 @@ fn turnaround(readings: &Readings) -> Option<f64> {
 }
 
 fn turns(readings: &Readings) -> f64 {
-    readings.known("step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0)
+    readings
+        .known("step.turns_per_transaction")
+        .filter(|turns| *turns > 0.0)
+        .unwrap_or(1.0)
 }
 
 /// The followed requests of a budget's step.
@@ -430,10 +569,18 @@ fn paths_of<'a>((side, budget): (Evidence<'a>, &Budget)) -> Option<&'a Paths> {
 
 /// The parts of a budget with those of waiting for a CPU told apart by who had it, in the proportions of the followed
 /// requests.
-fn by_who_had_it<'a>(parts: &[(Layer, &'a str, f64)], paths: &'a Paths) -> Vec<(Layer, &'a str, f64)> {
+fn by_who_had_it<'a>(
+    parts: &[(Layer, &'a str, f64)],
+    paths: &'a Paths,
+) -> Vec<(Layer, &'a str, f64)> {
     let mut fine = Vec::new();
     for &(layer, part, seconds) in parts {
-        let leaves = || paths.leaves.iter().filter(|l| Place::of(l).component(l) == (layer, part));
+        let leaves = || {
+            paths
+                .leaves
+                .iter()
+                .filter(|l| Place::of(l).component(l) == (layer, part))
+        };
         let all: f64 = leaves().map(|l| l.all.seconds).sum();
         if all > 0.0 && [name::CPU, name::CLIENT_CPU].contains(&part) {
             fine.extend(leaves().map(|l| (layer, Place::fine(l).1, seconds * l.all.seconds / all)));
@@ -446,7 +593,11 @@ fn by_who_had_it<'a>(parts: &[(Layer, &'a str, f64)], paths: &'a Paths) -> Vec<(
 
 /// Half the interval of a share, in seconds of a request.
 fn half_width(of: &Share) -> f64 {
-    if of.share > 0.0 { (of.high - of.low).max(0.0) / 2.0 * of.seconds / of.share } else { 0.0 }
+    if of.share > 0.0 {
+        (of.high - of.low).max(0.0) / 2.0 * of.seconds / of.share
+    } else {
+        0.0
+    }
 }
 
 /// Half the interval of each leaf, in seconds of a transaction, under the name of its part.
@@ -458,9 +609,18 @@ fn widths(paths: &Paths, turns: f64) -> Vec<(Layer, &str, f64)> {
     paths.leaves.iter().map(width).collect()
 }
 
-fn entering_of((side, budget): (Evidence, &Budget), readings: &Readings, paths: &Paths) -> Option<Entering> {
+fn entering_of(
+    (side, budget): (Evidence, &Budget),
+    readings: &Readings,
+    paths: &Paths,
+) -> Option<Entering> {
     let passes = side.steps.passes(&budget.workload, &budget.params);
-    Entering::of(readings.known("step.transactions")? * turns(readings), passes, readings, paths)
+    Entering::of(
+        readings.known("step.transactions")? * turns(readings),
+        passes,
+        readings,
+        paths,
+    )
 }
 
 /// What one side alone says: judged anew from what is on record, or, of a record that does not allow it, what was found
@@ -473,18 +633,36 @@ fn own_findings<'a>(of: (Evidence<'a>, &'a Budget), readings: &Readings) -> Vec<
     }
     // Findings say in their first figure which step they are of; in records of one step some do not.
     let of_step = format!("{} {}: ", budget.workload, budget.params);
-    let is_of_step = |f: &&Finding| f.evidence.first().is_none_or(|e| e.starts_with(&of_step) || !side.names_a_step(e));
-    let mut found: Vec<Finding> = side.steps.findings.iter().filter(is_of_step).cloned().collect();
+    let is_of_step = |f: &&Finding| {
+        f.evidence
+            .first()
+            .is_none_or(|e| e.starts_with(&of_step) || !side.names_a_step(e))
+    };
+    let mut found: Vec<Finding> = side
+        .steps
+        .findings
+        .iter()
+        .filter(is_of_step)
+        .cloned()
+        .collect();
     chain::order(&mut found);
     found
 }
 
 /// The experiments of a budget's step.
-fn experiments_of<'a>((side, budget): (Evidence<'a>, &'a Budget)) -> impl Iterator<Item = &'a Experiment> {
-    side.steps.experiments.iter().filter(|e| e.workload == budget.workload && e.params == budget.params)
+fn experiments_of<'a>(
+    (side, budget): (Evidence<'a>, &'a Budget),
+) -> impl Iterator<Item = &'a Experiment> {
+    side.steps
+        .experiments
+        .iter()
+        .filter(|e| e.workload == budget.workload && e.params == budget.params)
 }
 
 /// The observations of a budget's step.
 fn of_step<'a>(side: Evidence<'a>, budget: &'a Budget) -> impl Iterator<Item = &'a Observation> {
-    side.steps.observations.iter().filter(|o| o.workload == budget.workload && o.params == budget.params)
+    side.steps
+        .observations
+        .iter()
+        .filter(|o| o.workload == budget.workload && o.params == budget.params)
 }

@@ -2,7 +2,9 @@
 //! left for the server's own threads, which then wait for each other, and caches hold what the others used.
 
 use fingerpost_record::Layer;
-use fingerpost_record::cause::thresholds::{BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK};
+use fingerpost_record::cause::thresholds::{
+    BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK,
+};
 use fingerpost_record::place::Kind;
 
 use super::clues::Clues;
@@ -22,7 +24,9 @@ pub(super) fn on_both_sides(clues: &Clues) -> Option<Pair> {
 
 /// CPUs' worth of time that others use, where that is clearly more on the slower side.
 pub(super) fn came(clues: &Clues) -> Option<Pair> {
-    given::others_used(clues).map(|o| o.pair).filter(|o| more(o.slow, o.fast))
+    given::others_used(clues)
+        .map(|o| o.pair)
+        .filter(|o| more(o.slow, o.fast))
 }
 
 fn more(slow: f64, fast: f64) -> bool {
@@ -45,13 +49,19 @@ pub(super) fn sign(others: &Growth, text: String) -> Sign {
 pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
     let others = came(clues)?;
     // Without the throttled time others are suspected at most (`unread`).
-    let limited = !matches!(given::affinity(clues), Against(_) | NotGrown(..)) || given::quota(clues).speaks();
-    let waited = clues.places(&[Place::CpuServer]).filter(|waited| grew(clues, *waited) && !limited)?;
+    let limited = !matches!(given::affinity(clues), Against(_) | NotGrown(..))
+        || given::quota(clues).speaks();
+    let waited = clues
+        .places(&[Place::CpuServer])
+        .filter(|waited| grew(clues, *waited) && !limited)?;
     let more_work = clues.parts(on_cpu).ratio();
     let than_work = match more_work {
         same if same < SAME_WORK.value => "with no more to do".to_owned(),
         more if waited.ratio() > BEYOND_WORK.value * more => {
-            format!("{:.1} times as long, with {more:.1} times as much to do", waited.ratio())
+            format!(
+                "{:.1} times as long, with {more:.1} times as much to do",
+                waited.ratio()
+            )
         }
         _ => return None,
     };
@@ -65,8 +75,12 @@ pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
 /// Why the server's code and the kernel take longer for the same calls: others run on the CPUs in between.
 pub(super) fn slow_the_same_work(clues: &Clues) -> Option<String> {
     let others = came(clues)?;
-    let shared = clues.places(&[Place::CpuOther]).is_some_and(|p| p.more() > 0.0);
-    let same = work::more_to_do(clues).is_none() && work::build(clues).is_none() && work::setting(clues).is_none();
+    let shared = clues
+        .places(&[Place::CpuOther])
+        .is_some_and(|p| p.more() > 0.0);
+    let same = work::more_to_do(clues).is_none()
+        && work::build(clues).is_none()
+        && work::setting(clues).is_none();
     (shared && same && work::together(clues)).then(|| {
         let (on_user, on_kernel) = (clues.parts(user).ratio(), clues.parts(kernel).ratio());
         let used = clues.arrow(others, "");

@@ -41,30 +41,47 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
     let mut proved: Vec<(String, Part)> = Vec::new();
     for experiment in slow.iter().copied() {
         let alike = fast.iter().copied().find(|c| c.change == experiment.change);
-        let Some(of) = suspect(findings, experiment, &slow) else { continue };
+        let Some(of) = suspect(findings, experiment, &slow) else {
+            continue;
+        };
         let name = findings[of].cause.clone();
         match experiment.answer {
             Answer::Faster => {
                 let f = &mut findings[of];
                 // Where the faster side suffers from it as well, and was not asked, how much of the difference it is
                 // nobody knows.
-                let also = alike.is_none() && clues.own(&name)[1].is_some_and(|own| own.status.accuses());
+                let also =
+                    alike.is_none() && clues.own(&name)[1].is_some_and(|own| own.status.accuses());
                 let Some(part) = part(experiment, alike, turn).filter(|_| !also) else {
                     f.evidence.push(experiment.sentence());
                     continue;
                 };
-                f.evidence.insert(0, format!("{}: {} of the difference", experiment.sentence(), interval(part)));
+                f.evidence.insert(
+                    0,
+                    format!(
+                        "{}: {} of the difference",
+                        experiment.sentence(),
+                        interval(part)
+                    ),
+                );
                 let surer = |known: &&(String, Part)| known.0 == name && known.1.low >= part.low;
                 if part.value < SUSPECTED || proved.iter().any(|known| surer(&known)) {
                     continue;
                 }
                 f.share = part.value;
-                f.status = if firm && part.low >= GUILTY { Status::Guilty } else { Status::Suspected };
+                f.status = if firm && part.low >= GUILTY {
+                    Status::Guilty
+                } else {
+                    Status::Suspected
+                };
                 proved.retain(|known| known.0 != name);
                 proved.push((name, part));
             }
             Answer::Same if decides(experiment.change).clears => {
-                for f in findings.iter_mut().filter(|f| decides_about(experiment, f) && f.status.accuses()) {
+                for f in findings
+                    .iter_mut()
+                    .filter(|f| decides_about(experiment, f) && f.status.accuses())
+                {
                     (f.status, f.share) = (Status::Cleared, 0.0);
                     f.evidence.insert(0, experiment.sentence());
                 }
@@ -72,16 +89,24 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
             answer => {
                 let f = &mut findings[of];
                 f.evidence.push(experiment.sentence());
-                let doubted =
-                    answer == Answer::Same && f.status == Status::Suspected && unsure.contains(&name.as_str());
+                let doubted = answer == Answer::Same
+                    && f.status == Status::Suspected
+                    && unsure.contains(&name.as_str());
                 if let Some(part) = part(experiment, alike, turn).filter(|_| doubted) {
-                    leave(f, part.value, "its part of the change may be nothing, and the change leaves ");
+                    leave(
+                        f,
+                        part.value,
+                        "its part of the change may be nothing, and the change leaves ",
+                    );
                 }
             }
         }
     }
     let taken: f64 = proved.iter().map(|p| p.1.value).sum();
-    for f in findings.iter_mut().filter(|f| f.status.accuses() && !proved.iter().any(|p| p.0 == f.cause)) {
+    for f in findings
+        .iter_mut()
+        .filter(|f| f.status.accuses() && !proved.iter().any(|p| p.0 == f.cause))
+    {
         leave(f, (1.0 - taken).clamp(0.0, 1.0), "an experiment leaves ");
     }
 }
@@ -91,7 +116,8 @@ pub(super) fn leave(f: &mut Finding, left: f64, words: &str) {
     if f.share <= left {
         return;
     }
-    f.evidence.push(format!("{words}{} of the difference for it", percent(left)));
+    f.evidence
+        .push(format!("{words}{} of the difference for it", percent(left)));
     f.share = left;
     f.status = match f.status {
         Status::Guilty if left >= GUILTY => Status::Guilty,
@@ -103,23 +129,35 @@ pub(super) fn leave(f: &mut Finding, left: f64, words: &str) {
 /// Whether an experiment of the slower side took a cause away whole, and nothing came of it.
 pub(super) fn clears(clues: &Clues, f: &Finding) -> bool {
     let [slow, _] = clues.experiments();
-    slow.iter().any(|e| e.answer == Answer::Same && decides(e.change).clears && decides_about(e, f))
+    slow.iter()
+        .any(|e| e.answer == Answer::Same && decides(e.change).clears && decides_about(e, f))
 }
 
 /// The place of the cause that is suspected most of those that an experiment decides about. A change that takes several
 /// away (a neighbour that is held has neither the CPU nor the disk) tells nothing of one that another change takes away
 /// as well, where that helped clearly less, and less than half as much.
 fn suspect(findings: &[Finding], experiment: &Experiment, all: &[&Experiment]) -> Option<usize> {
-    let helped = experiment.effect.as_ref().filter(|_| experiment.answer == Answer::Faster);
+    let helped = experiment
+        .effect
+        .as_ref()
+        .filter(|_| experiment.answer == Answer::Faster);
     let less = |other: &&&Experiment| {
-        let lesser =
-            |(e, all): (&Estimate, &Estimate)| e.high < all.low && e.value.ln() < LESSER_PART.value * all.value.ln();
+        let lesser = |(e, all): (&Estimate, &Estimate)| {
+            e.high < all.low && e.value.ln() < LESSER_PART.value * all.value.ln()
+        };
         other.change != experiment.change && other.effect.as_ref().zip(helped).is_some_and(lesser)
     };
     let spared = |f: &Finding| all.iter().filter(less).any(|other| decides_about(other, f));
-    let tested = || findings.iter().enumerate().filter(|(_, f)| decides_about(experiment, f));
+    let tested = || {
+        findings
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| decides_about(experiment, f))
+    };
     let (left, any) = (tested().filter(|(_, f)| !spared(f)), tested());
-    left.chain(any.filter(|_| tested().all(|(_, f)| spared(f)))).min_by(|a, b| by_suspicion(a.1, b.1)).map(|(at, _)| at)
+    left.chain(any.filter(|_| tested().all(|(_, f)| spared(f))))
+        .min_by(|a, b| by_suspicion(a.1, b.1))
+        .map(|(at, _)| at)
 }
 
 /// The part of the difference that a change took away: with it a transaction of the slower side takes `slow / effect`.
@@ -143,7 +181,12 @@ fn part(experiment: &Experiment, alike: Option<&Experiment>, turn: Pair) -> Opti
 }
 
 fn interval(part: Part) -> String {
-    format!("{} ({} to {})", percent(part.value), percent(part.low), percent(part.high))
+    format!(
+        "{} ({} to {})",
+        percent(part.value),
+        percent(part.low),
+        percent(part.high)
+    )
 }
 
 #[cfg(test)]
@@ -152,7 +195,12 @@ mod tests {
 
     use super::*;
 
-    fn experiment(change: Change, cause: &str, effect: Option<[f64; 3]>, answer: Answer) -> Experiment {
+    fn experiment(
+        change: Change,
+        cause: &str,
+        effect: Option<[f64; 3]>,
+        answer: Answer,
+    ) -> Experiment {
         Experiment {
             workload: "database".into(),
             params: Params::new(),
@@ -161,29 +209,63 @@ mod tests {
             tests: vec![cause.into()],
             by: Measure::Rate,
             pairs: Vec::new(),
-            effect: effect.map(|[value, low, high]| Estimate { value, low, high, confidence: 0.95 }),
+            effect: effect.map(|[value, low, high]| Estimate {
+                value,
+                low,
+                high,
+                confidence: 0.95,
+            }),
             answer,
             reason: None,
         }
     }
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: Vec::new(), relation: None }
+        Finding {
+            cause: cause.into(),
+            layer: Layer::Scheduler,
+            status,
+            share,
+            evidence: Vec::new(),
+            relation: None,
+        }
     }
 
     #[test]
     fn what_a_change_takes_away_is_a_part_of_the_difference() {
         // 1 ms, and 3 ms on the slower side; with the quota lifted that is 1.5 ms: three quarters of the 2 ms.
-        let turn = Pair { fast: 1e-3, slow: 3e-3 };
-        let lifted = experiment(Change::Quota, "cpu.quota", Some([2.0, 1.5, 3.0]), Answer::Faster);
+        let turn = Pair {
+            fast: 1e-3,
+            slow: 3e-3,
+        };
+        let lifted = experiment(
+            Change::Quota,
+            "cpu.quota",
+            Some([2.0, 1.5, 3.0]),
+            Answer::Faster,
+        );
         let found = part(&lifted, None, turn).unwrap();
-        assert!((found.value - 0.75).abs() < 1e-9 && (found.low - 0.5).abs() < 1e-9 && (found.high - 1.0).abs() < 1e-9);
+        assert!(
+            (found.value - 0.75).abs() < 1e-9
+                && (found.low - 0.5).abs() < 1e-9
+                && (found.high - 1.0).abs() < 1e-9
+        );
     }
 
     #[test]
     fn what_the_same_change_takes_away_of_the_faster_side_is_no_part_of_the_difference() {
-        let turn = Pair { fast: 2e-3, slow: 4e-3 };
-        let held = |value: f64| experiment(Change::Hold, "cpu.contention", Some([value, value, value]), Answer::Faster);
+        let turn = Pair {
+            fast: 2e-3,
+            slow: 4e-3,
+        };
+        let held = |value: f64| {
+            experiment(
+                Change::Hold,
+                "cpu.contention",
+                Some([value, value, value]),
+                Answer::Faster,
+            )
+        };
         // 2 ms of the one and 1 ms of the other.
         let found = part(&held(2.0), Some(&held(2.0)), turn).unwrap();
         assert!((found.value - 0.5).abs() < 1e-9, "{found:?}");
@@ -193,15 +275,22 @@ mod tests {
 
     #[test]
     fn a_neighbour_whose_cpu_time_does_not_matter_has_the_disk() {
-        let found =
-            [finding("cpu.contention", Status::Suspected, 0.6), finding("storage.contention", Status::Suspected, 0.3)];
+        let found = [
+            finding("cpu.contention", Status::Suspected, 0.6),
+            finding("storage.contention", Status::Suspected, 0.3),
+        ];
         let both = ["cpu.contention".to_owned(), "storage.contention".to_owned()];
         let of = |change, tests: &[String], effect, answer| Experiment {
             tests: tests.to_vec(),
             ..experiment(change, "", Some(effect), answer)
         };
         let held = of(Change::Hold, &both, [1.76, 1.66, 1.78], Answer::Faster);
-        let first = of(Change::Weight, &both[..1], [0.97, 0.88, 1.06], Answer::Unresolved);
+        let first = of(
+            Change::Weight,
+            &both[..1],
+            [0.97, 0.88, 1.06],
+            Answer::Unresolved,
+        );
         assert_eq!(suspect(&found, &held, &[&first, &held]), Some(1));
         let first = of(Change::Weight, &both[..1], [1.7, 1.6, 1.9], Answer::Faster);
         assert_eq!(suspect(&found, &held, &[&first, &held]), Some(0));
@@ -212,7 +301,11 @@ mod tests {
             "clearly less, and all the same more than half of it"
         );
         let first = of(Change::Weight, &both[..1], [1.2, 1.1, 1.3], Answer::Faster);
-        assert_eq!(suspect(&found, &held, &[&first, &held]), Some(1), "the smaller part");
+        assert_eq!(
+            suspect(&found, &held, &[&first, &held]),
+            Some(1),
+            "the smaller part"
+        );
     }
 
     #[test]
@@ -226,10 +319,17 @@ mod tests {
 
     #[test]
     fn the_cause_that_is_suspected_most_is_the_one() {
-        let found = [finding("cpu.priority", Status::Cleared, 0.0), finding("cpu.contention", Status::Suspected, 0.2)];
+        let found = [
+            finding("cpu.priority", Status::Cleared, 0.0),
+            finding("cpu.contention", Status::Suspected, 0.2),
+        ];
         let mut weight = experiment(Change::Weight, "cpu.contention", None, Answer::Faster);
         assert_eq!(suspect(&found, &weight, &[]), Some(1));
         weight.tests = vec!["app.lock".into()];
-        assert_eq!(suspect(&found, &weight, &[]), None, "a record cannot accuse whom it likes");
+        assert_eq!(
+            suspect(&found, &weight, &[]),
+            None,
+            "a record cannot accuse whom it likes"
+        );
     }
 }

@@ -10,14 +10,31 @@ use crate::places::Place;
 
 /// A total that must grow clearly for the cause to fit. Seconds are no events.
 pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
-    let growth = if name.ends_with("seconds") { None } else { clues.growth(name) };
+    let growth = if name.ends_with("seconds") {
+        None
+    } else {
+        clues.growth(name)
+    };
     grows_by(clues, name, growth, by, words)
 }
 
 /// The same of a total that so many events make.
-pub(super) fn grows_by(clues: &Clues, name: &str, growth: Option<Growth>, by: f64, words: &str) -> Sign {
-    let Some(pair) = clues.per_transaction(name) else { return Unknown };
-    grown(pair, growth, by, format!("{words}: {} a transaction", clues.arrow(pair, name)))
+pub(super) fn grows_by(
+    clues: &Clues,
+    name: &str,
+    growth: Option<Growth>,
+    by: f64,
+    words: &str,
+) -> Sign {
+    let Some(pair) = clues.per_transaction(name) else {
+        return Unknown;
+    };
+    grown(
+        pair,
+        growth,
+        by,
+        format!("{words}: {} a transaction", clues.arrow(pair, name)),
+    )
 }
 
 /// Whether a setting holds on the slower side only.
@@ -27,7 +44,9 @@ pub(super) fn set_now(clues: &Clues, name: &str) -> bool {
 
 /// A level (not a sum over the step) that must be clearly higher for the cause to fit.
 pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
-    let Some(level) = clues.total(name) else { return Unknown };
+    let Some(level) = clues.total(name) else {
+        return Unknown;
+    };
     let text = format!("{words}: {}", clues.arrow(level, name));
     grown(level, None, TWICE.value, text)
 }
@@ -63,6 +82,13 @@ pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<S
         .first()
         .and_then(|place| clues.whom(*place))
         .map_or(String::new(), |name| format!(", most of it with {name}"));
-    let text = format!("{words}: {} of a request{whom}", clues.arrow(pair, "seconds"));
-    Some(if grew(clues, pair) { Fits(text) } else { NotGrown(text, clues.grew_at_most(places)) })
+    let text = format!(
+        "{words}: {} of a request{whom}",
+        clues.arrow(pair, "seconds")
+    );
+    Some(if grew(clues, pair) {
+        Fits(text)
+    } else {
+        NotGrown(text, clues.grew_at_most(places))
+    })
 }

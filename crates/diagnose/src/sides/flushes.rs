@@ -13,7 +13,10 @@ use fingerpost_record::cause::thresholds::{
 };
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
-    Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
+    Some((
+        clues.per_transaction("disk.flushes")?,
+        clues.per_transaction("disk.flush.seconds")?,
+    ))
 }
 
 /// Calls that flush.
@@ -31,7 +34,9 @@ pub(super) fn counted_flushes(clues: &Clues) -> Option<Growth> {
 }
 
 pub(super) fn durability(clues: &Clues) -> Sign {
-    let Some(counted) = counted_flushes(clues) else { return Unknown };
+    let Some(counted) = counted_flushes(clues) else {
+        return Unknown;
+    };
     let count = counted.pair;
     let text = format!("flushes a transaction: {}", clues.arrow(count, ""));
     // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the
@@ -43,12 +48,22 @@ pub(super) fn durability(clues: &Clues) -> Sign {
     }
     // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of
     // the change.
-    let longer = clues.followed() && grew(clues, clues.parts(|layer, part| in_flushes(Kind::of(layer, part))));
+    let longer = clues.followed()
+        && grew(
+            clues,
+            clues.parts(|layer, part| in_flushes(Kind::of(layer, part))),
+        );
     let ([low, high], [least, most]) = (counted.ratio(), counted.slow());
     if count.ratio() > MORE_FLUSHES && (count.slow > FLUSHES_MATTER.value || longer) {
-        return growth::fits(text, low > MORE_FLUSHES && (least > FLUSHES_MATTER.value || longer));
+        return growth::fits(
+            text,
+            low > MORE_FLUSHES && (least > FLUSHES_MATTER.value || longer),
+        );
     }
-    growth::against(text, high <= MORE_FLUSHES || !longer && most <= FLUSHES_MATTER.value)
+    growth::against(
+        text,
+        high <= MORE_FLUSHES || !longer && most <= FLUSHES_MATTER.value,
+    )
 }
 
 /// Whether a part is spent in flushes: in the call, or waiting for the disk.
@@ -66,8 +81,10 @@ pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
         let of = |what: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
         Some((of("count")?, of("seconds")?))
     };
-    let calls =
-        ["fsync", "fdatasync"].into_iter().filter_map(call).reduce(|a, b| (Pair::sum(a.0, b.0), Pair::sum(a.1, b.1)));
+    let calls = ["fsync", "fdatasync"]
+        .into_iter()
+        .filter_map(call)
+        .reduce(|a, b| (Pair::sum(a.0, b.0), Pair::sum(a.1, b.1)));
     if let Some((count, seconds)) = calls
         && count.fast > 0.0
         && count.slow > 0.0
@@ -79,7 +96,9 @@ pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
         ));
     }
     let (count, seconds) = flushes(clues)?;
-    clues.total("disk.flushes").filter(|n| n.fast > FEW_FLUSHES.value && n.slow > FEW_FLUSHES.value)?;
+    clues
+        .total("disk.flushes")
+        .filter(|n| n.fast > FEW_FLUSHES.value && n.slow > FEW_FLUSHES.value)?;
     let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
     let times = each(seconds.slow, count.slow)? / each(seconds.fast, count.fast)?.max(1e-12);
     Some(Cost::of(times, clues.growth_of(count, &["disk.flushes"])))
@@ -96,9 +115,16 @@ pub(super) struct Cost {
 impl Cost {
     fn of(times: f64, timed: Option<Growth>) -> Cost {
         // How far the ratio of as many on either side is from 1.
-        let events = timed.map(|timed| timed.events).filter(|n| n.fast > 0.0 && n.slow > 0.0);
-        let spread = events.map_or(f64::INFINITY, |n| (Z * (1.0 / n.fast + 1.0 / n.slow).sqrt()).exp());
-        Cost { times, at_most: times * spread }
+        let events = timed
+            .map(|timed| timed.events)
+            .filter(|n| n.fast > 0.0 && n.slow > 0.0);
+        let spread = events.map_or(f64::INFINITY, |n| {
+            (Z * (1.0 / n.fast + 1.0 / n.slow).sqrt()).exp()
+        });
+        Cost {
+            times,
+            at_most: times * spread,
+        }
     }
 }
 
@@ -110,7 +136,11 @@ pub(super) fn more_of_the_same(clues: &Clues) -> Option<(String, bool)> {
     let surely = count.ratio()[0] > MORE_FLUSHES && cost.at_most < SAME_COST.value;
     more.then(|| {
         (
-            format!("flushes a transaction: {}, at {:.2} times the cost each", clues.arrow(count.pair, ""), cost.times),
+            format!(
+                "flushes a transaction: {}, at {:.2} times the cost each",
+                clues.arrow(count.pair, ""),
+                cost.times
+            ),
             surely,
         )
     })
@@ -127,9 +157,13 @@ const OF_COMMITS: [&[&str]; 4] = [
 /// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take
 /// longer is in those on files.
 pub(super) fn journals(clues: &Clues) -> Option<String> {
-    let Fits(text) = durability(clues) else { return None };
+    let Fits(text) = durability(clues) else {
+        return None;
+    };
     let flushed = counted_flushes(clues)?.pair;
-    let grew = clues.parts(|layer, part| Kind::of(layer, part) == Kind::Kernel).more();
+    let grew = clues
+        .parts(|layer, part| Kind::of(layer, part) == Kind::Kernel)
+        .more();
     let of_files = clues.parts(of_commits).more();
     (flushed.fast < NO_FLUSHES.value * flushed.slow && grew > 0.0 && of_files > MOST_OF_COMMITS.value * grew)
         .then(|| format!("{text}; most of what calls take longer is in those on files, which go with how it commits"))
@@ -137,7 +171,8 @@ pub(super) fn journals(clues: &Clues) -> Option<String> {
 
 /// A part of a budget in which files are prepared for a commit.
 fn of_commits(_: Layer, part: &str) -> bool {
-    part.strip_prefix(name::KERNEL).is_some_and(|call| OF_COMMITS.iter().any(|calls| calls.contains(&call)))
+    part.strip_prefix(name::KERNEL)
+        .is_some_and(|call| OF_COMMITS.iter().any(|calls| calls.contains(&call)))
 }
 
 /// Whether a part of a budget is longer because of calls that go with how the server commits.

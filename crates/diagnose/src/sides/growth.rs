@@ -37,7 +37,10 @@ impl Pair {
 
     /// Both together.
     pub fn sum(a: Pair, b: Pair) -> Pair {
-        Pair { fast: a.fast + b.fast, slow: a.slow + b.slow }
+        Pair {
+            fast: a.fast + b.fast,
+            slow: a.slow + b.slow,
+        }
     }
 
     /// What came on top.
@@ -73,13 +76,25 @@ impl Growth {
         }
         let (share, z2) = (slow / all, Z * Z);
         let middle = (share + z2 / (2.0 * all)) / (1.0 + z2 / all);
-        let half = Z / (1.0 + z2 / all) * (share * (1.0 - share) / all + z2 / (4.0 * all * all)).sqrt();
-        let odds = |p: f64| if p >= 1.0 - 1e-12 { f64::INFINITY } else { p.max(0.0) / (1.0 - p) };
+        let half =
+            Z / (1.0 + z2 / all) * (share * (1.0 - share) / all + z2 / (4.0 * all * all)).sqrt();
+        let odds = |p: f64| {
+            if p >= 1.0 - 1e-12 {
+                f64::INFINITY
+            } else {
+                p.max(0.0) / (1.0 - p)
+            }
+        };
         // From events to the quantity: by what one of them makes on either side.
-        let of_one = |quantity: f64, events: f64, one: f64| if events > 0.0 { quantity / events } else { one };
-        let scale =
-            of_one(self.pair.slow, slow, self.one.slow) / of_one(self.pair.fast, fast, self.one.fast).max(1e-300);
-        [odds((middle - half).max(0.0)) * scale, odds((middle + half).min(1.0)) * scale]
+        let of_one = |quantity: f64, events: f64, one: f64| {
+            if events > 0.0 { quantity / events } else { one }
+        };
+        let scale = of_one(self.pair.slow, slow, self.one.slow)
+            / of_one(self.pair.fast, fast, self.one.fast).max(1e-300);
+        [
+            odds((middle - half).max(0.0)) * scale,
+            odds((middle + half).min(1.0)) * scale,
+        ]
     }
 
     /// The ends of the 95 % interval of one side's quantity.
@@ -130,7 +145,11 @@ pub(super) fn fits(text: String, surely: bool) -> Sign {
 /// What speaks against a cause: surely where it holds with whole intervals, else, and where these are not known, as
 /// little as a middle value says.
 pub(super) fn against(text: String, surely: impl Into<Option<bool>>) -> Sign {
-    if surely.into() == Some(true) { Against(text) } else { NotGrown(text, None) }
+    if surely.into() == Some(true) {
+        Against(text)
+    } else {
+        NotGrown(text, None)
+    }
 }
 
 #[cfg(test)]
@@ -141,9 +160,15 @@ mod tests {
     fn of(fast: f64, slow: f64) -> Growth {
         let each = |n: f64| n / 1000.0;
         Growth {
-            pair: Pair { fast: each(fast), slow: each(slow) },
+            pair: Pair {
+                fast: each(fast),
+                slow: each(slow),
+            },
             events: Pair { fast, slow },
-            one: Pair { fast: each(1.0), slow: each(1.0) },
+            one: Pair {
+                fast: each(1.0),
+                slow: each(1.0),
+            },
             whole: false,
         }
     }
@@ -163,11 +188,29 @@ mod tests {
             (1000.0, 1000.0, [0.916, 1.092]),
         ] {
             let [found_low, found_high] = of(fast, slow).ratio();
-            assert!((found_low - low).abs() < 0.01 * low.max(0.5), "{fast} and {slow}: {found_low}");
-            assert!((found_high - high).abs() < 0.01 * high || found_high == high, "{fast} and {slow}: {found_high}");
+            assert!(
+                (found_low - low).abs() < 0.01 * low.max(0.5),
+                "{fast} and {slow}: {found_low}"
+            );
+            assert!(
+                (found_high - high).abs() < 0.01 * high || found_high == high,
+                "{fast} and {slow}: {found_high}"
+            );
         }
-        assert_eq!(of(0.0, 0.0).ratio(), [0.0, f64::INFINITY], "nothing was seen");
-        assert_eq!(Growth { whole: true, ..of(3.0, 0.0) }.ratio(), [0.0, 0.0], "none is none where all were counted");
+        assert_eq!(
+            of(0.0, 0.0).ratio(),
+            [0.0, f64::INFINITY],
+            "nothing was seen"
+        );
+        assert_eq!(
+            Growth {
+                whole: true,
+                ..of(3.0, 0.0)
+            }
+            .ratio(),
+            [0.0, 0.0],
+            "none is none where all were counted"
+        );
     }
 
     #[test]
@@ -181,7 +224,12 @@ mod tests {
             Sign::Unknown => "unknown",
         };
         assert_eq!(
-            [kind(100.0, 400.0), kind(4.0, 8.0), kind(4.0, 5.0), kind(400.0, 410.0)],
+            [
+                kind(100.0, 400.0),
+                kind(4.0, 8.0),
+                kind(4.0, 5.0),
+                kind(400.0, 410.0)
+            ],
             ["fits", "perhaps", "not grown", "against"]
         );
         assert_eq!([kind(0.0, 3.0), kind(0.0, 30.0)], ["perhaps", "fits"]);
@@ -190,7 +238,9 @@ mod tests {
     #[test]
     fn seconds_that_no_events_are_known_of_clear_only_where_there_are_none() {
         let of = |fast, slow| grown(Pair { fast, slow }, None, 2.0, String::new());
-        assert!(matches!(of(1.0, 1.5), Sign::NotGrown(..)) && matches!(of(1.0, 0.0), Sign::Against(_)));
+        assert!(
+            matches!(of(1.0, 1.5), Sign::NotGrown(..)) && matches!(of(1.0, 0.0), Sign::Against(_))
+        );
         assert!(matches!(of(0.0, 1.0), Sign::Fits(_)));
     }
 
@@ -198,9 +248,18 @@ mod tests {
     fn what_comes_in_clusters_is_no_surer_than_they_are() {
         // 36,000 calls, of 36 requests on either side.
         let calls = Growth {
-            pair: Pair { fast: 1000.0, slow: 1300.0 },
-            events: Pair { fast: 36.0, slow: 36.0 },
-            one: Pair { fast: 1.0 / 36.0, slow: 1.0 / 36.0 },
+            pair: Pair {
+                fast: 1000.0,
+                slow: 1300.0,
+            },
+            events: Pair {
+                fast: 36.0,
+                slow: 36.0,
+            },
+            one: Pair {
+                fast: 1.0 / 36.0,
+                slow: 1.0 / 36.0,
+            },
             whole: false,
         };
         let [low, high] = calls.ratio();

@@ -33,14 +33,24 @@ fn by_a_lock(clues: &Clues) -> Option<String> {
 /// Where `sign` fits, and what is slept longer in these parts is a good part of the change and at least so many times
 /// what is waited longer for a CPU. Nothing where others came, or where the server was given less of the CPUs: waits
 /// for a CPU have causes of their own then.
-fn after(clues: &Clues, sign: fn(&Clues) -> Sign, sleeps: fn(Kind) -> bool, times: f64) -> Option<String> {
+fn after(
+    clues: &Clues,
+    sign: fn(&Clues) -> Sign,
+    sleeps: fn(Kind) -> bool,
+    times: f64,
+) -> Option<String> {
     let Fits(text) = sign(clues) else { return None };
     let slept = clues.parts(|layer, part| sleeps(Kind::of(layer, part)));
     let waited = clues.parts(|layer, part| for_a_cpu(clues, layer, part));
     let led = grew(clues, slept) && grew(clues, waited) && slept.more() >= times * waited.more();
     (led && left_alone(clues)).then(|| {
-        let (slept, waited) = (clues.arrow(slept, "seconds"), clues.arrow(waited, "seconds"));
-        format!("{text}; asleep there for {slept} of a request, and then waiting for a CPU: {waited}")
+        let (slept, waited) = (
+            clues.arrow(slept, "seconds"),
+            clues.arrow(waited, "seconds"),
+        );
+        format!(
+            "{text}; asleep there for {slept} of a request, and then waiting for a CPU: {waited}"
+        )
     })
 }
 
@@ -71,11 +81,15 @@ pub(super) fn by_a_shaper(clues: &Clues) -> Option<String> {
 /// Why sleeps belong to how the server commits: it locks its files with each transaction, and who finds one locked
 /// sleeps for a while and tries again (SQLite's busy handler); who commits holds the lock until its flushes are done.
 pub(super) fn by_file_locks(clues: &Clues) -> Option<String> {
-    let Fits(text) = durability(clues) else { return None };
+    let Fits(text) = durability(clues) else {
+        return None;
+    };
     let locks = clues
         .per_transaction("server.call.fcntl.count")
         .filter(|c| c.fast >= FILE_LOCKS.value && c.slow >= FILE_LOCKS.value)?;
-    let slept = clues.places(&[Place::Sleeping]).filter(|slept| grew(clues, *slept))?;
+    let slept = clues
+        .places(&[Place::Sleeping])
+        .filter(|slept| grew(clues, *slept))?;
     let (locks, slept) = (clues.arrow(locks, ""), clues.arrow(slept, "seconds"));
     Some(format!(
         "{text}; calls on locks of files: {locks}; asleep until one that a commit holds is tried again: {slept} of a \
@@ -86,7 +100,8 @@ pub(super) fn by_file_locks(clues: &Clues) -> Option<String> {
 /// Waiting for a CPU that no other process has, or one that is a neighbour on both sides.
 fn for_a_cpu(clues: &Clues, layer: Layer, part: &str) -> bool {
     use Kind::{
-        ClientCpuClient, ClientCpuFree, ClientCpuOthers, ClientCpuServer, CpuClient, CpuFree, CpuOthers, CpuServer,
+        ClientCpuClient, ClientCpuFree, ClientCpuOthers, ClientCpuServer, CpuClient, CpuFree,
+        CpuOthers, CpuServer,
     };
     match Kind::of(layer, part) {
         CpuServer | CpuClient | CpuFree | ClientCpuServer | ClientCpuClient | ClientCpuFree => true,
@@ -113,8 +128,19 @@ pub(super) fn with_a_lock(clues: &Clues, layer: Layer, part: &str) -> bool {
 
 /// Waiting for a lock; what it lets go waits for a CPU after it.
 pub(super) fn app_lock(clues: &Clues) -> Sign {
-    followed(clues, &[Place::Lock], "waiting for a lock whose holder works or sleeps")
-        .unwrap_or_else(|| grows(clues, "server.blocked.lock.seconds", LONGER_WAIT.value, "waiting for locks"))
+    followed(
+        clues,
+        &[Place::Lock],
+        "waiting for a lock whose holder works or sleeps",
+    )
+    .unwrap_or_else(|| {
+        grows(
+            clues,
+            "server.blocked.lock.seconds",
+            LONGER_WAIT.value,
+            "waiting for locks",
+        )
+    })
 }
 
 /// Queueing disciplines that limit or delay, where the slower side alone has them or has more of them.

@@ -22,7 +22,11 @@ pub struct Trust {
 
 impl Default for Trust {
     fn default() -> Trust {
-        Trust { untrusted: None, ratio: None, resolved: true }
+        Trust {
+            untrusted: None,
+            ratio: None,
+            resolved: true,
+        }
     }
 }
 
@@ -30,7 +34,10 @@ impl Trust {
     /// The ends of the interval of a change of so many seconds: as far from it as the row's are. At least a tenth of it
     /// is left, and a row whose interval has none is no change that is judged.
     pub fn change(&self, seconds: f64) -> [f64; 2] {
-        let Some([value, low, high]) = self.ratio.filter(|r| r[0] > 1.0 && r.iter().all(|r| r.is_finite())) else {
+        let Some([value, low, high]) = self
+            .ratio
+            .filter(|r| r[0] > 1.0 && r.iter().all(|r| r.is_finite()))
+        else {
             return [seconds, seconds];
         };
         let end = |ratio: f64| seconds * ((ratio - 1.0) / (value - 1.0)).max(LEAST_LEFT.value);
@@ -41,7 +48,10 @@ impl Trust {
 /// The ends of a change of so many seconds that is known to so many; at least a tenth of it is left, as in
 /// [`Trust::change`].
 pub(super) fn around(seconds: f64, width: f64) -> [f64; 2] {
-    [(seconds - width).max(LEAST_LEFT.value * seconds), seconds + width]
+    [
+        (seconds - width).max(LEAST_LEFT.value * seconds),
+        seconds + width,
+    ]
 }
 
 /// Lets suspects go where the change may be too small to matter and they explain less of it than nobody does.
@@ -49,32 +59,48 @@ pub(super) fn spare(findings: &mut [Finding], trust: &Trust, unexplained: f64) {
     if trust.resolved || unexplained <= MOST_UNEXPLAINED.value {
         return;
     }
-    for f in findings.iter_mut().filter(|f| f.status == Status::Suspected) {
+    for f in findings
+        .iter_mut()
+        .filter(|f| f.status == Status::Suspected)
+    {
         (f.status, f.share) = (Status::NotJudged, 0.0);
-        f.evidence
-            .push(format!("no cause explains {} of a change that may be too small to matter", percent(unexplained)));
+        f.evidence.push(format!(
+            "no cause explains {} of a change that may be too small to matter",
+            percent(unexplained)
+        ));
     }
 }
 
 /// Takes guilt from those that it cannot be said of, with the reason. What a layer has more and no cause is known for
 /// is unexplained, too.
 pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexplained: f64) {
-    let of_layers: f64 =
-        findings.iter().filter(|f| f.status.accuses() && cause(&f.cause).is_none()).map(|f| f.share).sum();
+    let of_layers: f64 = findings
+        .iter()
+        .filter(|f| f.status.accuses() && cause(&f.cause).is_none())
+        .map(|f| f.share)
+        .sum();
     let unexplained = (unexplained + of_layers).min(1.0);
     for f in findings.iter_mut().filter(|f| f.status == Status::Guilty) {
         let why = match (&trust.untrusted, clues.not_followed()) {
             (Some(why), _) => format!("the row is not to be trusted: {why}"),
             _ if !trust.resolved => {
-                "the step is surely slower, and not surely by more than what does not matter".to_owned()
+                "the step is surely slower, and not surely by more than what does not matter"
+                    .to_owned()
             }
-            (_, None) => "the record has no followed requests, and no interval of its part".to_owned(),
+            (_, None) => {
+                "the record has no followed requests, and no interval of its part".to_owned()
+            }
             (_, Some(share)) if share > TOO_LITTLE_FOLLOWED => {
                 let [share, most] = [share, TOO_LITTLE_FOLLOWED].map(percent);
-                format!("{share} of a side's requests' time could not be followed: above {most} no cause is guilty")
+                format!(
+                    "{share} of a side's requests' time could not be followed: above {most} no cause is guilty"
+                )
             }
             _ if unexplained > f.share => {
-                format!("nothing that was recorded tells the cause of more of the change, {}", percent(unexplained))
+                format!(
+                    "nothing that was recorded tells the cause of more of the change, {}",
+                    percent(unexplained)
+                )
             }
             _ => continue,
         };
@@ -89,11 +115,19 @@ mod tests {
 
     #[test]
     fn a_change_is_as_uncertain_as_its_row() {
-        let trust = Trust { untrusted: None, ratio: Some([2.0, 1.8, 2.2]), resolved: true };
+        let trust = Trust {
+            untrusted: None,
+            ratio: Some([2.0, 1.8, 2.2]),
+            resolved: true,
+        };
         let [low, high] = trust.change(1e-3);
         assert!((low - 0.8e-3).abs() < 1e-12 && (high - 1.2e-3).abs() < 1e-12);
         assert_eq!(Trust::default().change(1e-3), [1e-3, 1e-3]);
-        let vague = Trust { untrusted: None, ratio: Some([1.5, 0.9, 2.5]), resolved: true };
+        let vague = Trust {
+            untrusted: None,
+            ratio: Some([1.5, 0.9, 2.5]),
+            resolved: true,
+        };
         assert!((vague.change(1.0)[0] - 0.1).abs() < 1e-12);
     }
     #[test]
@@ -108,7 +142,10 @@ mod tests {
                 relation: None,
             }]
         };
-        let unsure = Trust { resolved: false, ..Trust::default() };
+        let unsure = Trust {
+            resolved: false,
+            ..Trust::default()
+        };
         let status = |trust: &Trust, unexplained: f64| {
             let mut findings = suspect();
             spare(&mut findings, trust, unexplained);

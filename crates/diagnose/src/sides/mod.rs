@@ -32,6 +32,17 @@ use fingerpost_record::{Finding, Status};
 
 /// Guilty and suspected by share, then the cleared, those not judged last.
 pub fn order(findings: &mut [Finding]) {
-    let class = |f: &Finding| if f.status.accuses() { Status::Guilty } else { f.status };
-    findings.sort_by(|a, b| class(a).cmp(&class(b)).then(b.share.total_cmp(&a.share)).then(a.status.cmp(&b.status)));
+    let class = |f: &Finding| {
+        if f.status.accuses() {
+            Status::Guilty
+        } else {
+            f.status
+        }
+    };
+    findings.sort_by(|a, b| {
+        class(a)
+            .cmp(&class(b))
+            .then(b.share.total_cmp(&a.share))
+            .then(a.status.cmp(&b.status))
+    });
 }

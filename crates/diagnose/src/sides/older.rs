@@ -13,15 +13,27 @@ const ON_THE_WAY: &str = "on the way between server and client";
 /// parts, in proportion. A budget of followed requests has no such queue, and stays as it is.
 pub(super) fn resolved<'a>(readings: &Readings, budget: &'a Budget) -> Vec<(Layer, &'a str, f64)> {
     let queue = |part: &str| QUEUES.contains(&part);
-    let own = |layer: Layer, part: &str| layer != Layer::Client && part != ON_THE_WAY && !queue(part);
+    let own =
+        |layer: Layer, part: &str| layer != Layer::Client && part != ON_THE_WAY && !queue(part);
     let sum = |pick: &dyn Fn(Layer, &str) -> bool| -> f64 {
-        budget.parts.iter().filter(|p| pick(p.layer, &p.component)).map(|p| p.seconds_per_transaction).sum()
+        budget
+            .parts
+            .iter()
+            .filter(|p| pick(p.layer, &p.component))
+            .map(|p| p.seconds_per_transaction)
+            .sum()
     };
     let (served, queued) = (sum(&own), sum(&|_, part| queue(part)));
-    let threads = readings.known("server.threads").zip(readings.known("step.clients"));
+    let threads = readings
+        .known("server.threads")
+        .zip(readings.known("step.clients"));
     // With a thread per connection the threads' own account was exact already.
     let few = threads.is_some_and(|(threads, clients)| threads < FEW_THREADS.value * clients);
-    let factor = if few && served > 0.0 { 1.0 + queued / served } else { 1.0 };
+    let factor = if few && served > 0.0 {
+        1.0 + queued / served
+    } else {
+        1.0
+    };
     let part = |p: &'a Part| {
         let seconds = match () {
             () if own(p.layer, &p.component) => p.seconds_per_transaction * factor,

@@ -13,14 +13,28 @@ pub fn clear(causes: &mut Vec<Finding>, sides: [Evidence; 2], probes: &[&str]) {
         return;
     }
     let of_a_row = |f: &&Finding| {
-        let workload = f.evidence.first().and_then(|e| e.split_once(' ')).map_or("", |(first, _)| first);
-        probes.iter().any(|probe| probe.strip_prefix(workload).is_some_and(|rest| rest.starts_with('.')))
+        let workload = f
+            .evidence
+            .first()
+            .and_then(|e| e.split_once(' '))
+            .map_or("", |(first, _)| first);
+        probes.iter().any(|probe| {
+            probe
+                .strip_prefix(workload)
+                .is_some_and(|rest| rest.starts_with('.'))
+        })
     };
     let own = || sides.iter().flat_map(|side| &side.steps.findings);
-    for finding in own().filter(|f| f.status == Status::Cleared).filter(of_a_row) {
+    for finding in own()
+        .filter(|f| f.status == Status::Cleared)
+        .filter(of_a_row)
+    {
         let accused = own().any(|f| f.cause == finding.cause && f.status.accuses());
         if !accused && causes.iter().all(|c| c.cause != finding.cause) {
-            causes.push(Finding { share: 0.0, ..finding.clone() });
+            causes.push(Finding {
+                share: 0.0,
+                ..finding.clone()
+            });
         }
     }
 }
@@ -28,23 +42,41 @@ pub fn clear(causes: &mut Vec<Finding>, sides: [Evidence; 2], probes: &[&str]) {
 /// What a run's own findings convict is not cleared by other rows than theirs: probes of the disk that cost what they
 /// did say nothing of a server that waits for it. The step that speaks for the difference was judged anew, with what
 /// each side alone says of it.
-pub fn never_clear_the_convicted(causes: &mut Vec<Finding>, sides: [Evidence; 2], judged: Option<&Waterfall>) {
+pub fn never_clear_the_convicted(
+    causes: &mut Vec<Finding>,
+    sides: [Evidence; 2],
+    judged: Option<&Waterfall>,
+) {
     let judged = judged.map(|fall| format!("{} {}: ", fall.workload, fall.params));
     let of_another = |side: &Evidence, figure: &str| {
-        judged.as_ref().is_none_or(|own| side.names_a_step(figure) && !figure.starts_with(own))
+        judged
+            .as_ref()
+            .is_none_or(|own| side.names_a_step(figure) && !figure.starts_with(own))
     };
     let shown = |cause: &str, side: &Evidence| {
         let convicts = |own: &&Finding| own.cause == cause && own.status == Status::Guilty;
-        let figure = |own: &Finding| own.evidence.first().filter(|figure| of_another(side, figure)).cloned();
-        let figure = side.steps.findings.iter().filter(convicts).find_map(figure)?;
+        let figure = |own: &Finding| {
+            own.evidence
+                .first()
+                .filter(|figure| of_another(side, figure))
+                .cloned()
+        };
+        let figure = side
+            .steps
+            .findings
+            .iter()
+            .filter(convicts)
+            .find_map(figure)?;
         Some(format!("{} alone shows it: {figure}", side.name))
     };
-    let (mut shown_alone, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(causes)
-        .into_iter()
-        .partition(|f| f.status == Status::Cleared && sides.iter().any(|side| shown(&f.cause, side).is_some()));
+    let (mut shown_alone, rest): (Vec<Finding>, Vec<Finding>) =
+        std::mem::take(causes).into_iter().partition(|f| {
+            f.status == Status::Cleared && sides.iter().any(|side| shown(&f.cause, side).is_some())
+        });
     for f in &mut shown_alone {
         f.status = Status::NotJudged;
-        f.evidence.extend(sides.iter().filter_map(|side| shown(&f.cause, side)));
+        f.evidence
+            .extend(sides.iter().filter_map(|side| shown(&f.cause, side)));
     }
     // What nothing tells of comes last.
     *causes = rest;

@@ -31,15 +31,24 @@ pub fn put_first(findings: &mut Vec<Finding>, measured: &[Measured]) {
     }
     // Of what is equal in all else, what was measured comes first.
     findings.sort_by_key(|f| !is_measured(f));
-    let roots: Vec<Finding> =
-        findings.iter().filter(|f| is_measured(f) && f.status.accuses() && f.share > 0.0).cloned().collect();
+    let roots: Vec<Finding> = findings
+        .iter()
+        .filter(|f| is_measured(f) && f.status.accuses() && f.share > 0.0)
+        .cloned()
+        .collect();
     // Who comes first is decided by what the experiment gives and leaves at its middle; how much others have, by what
     // it leaves for sure.
     let middle = (1.0 - roots.iter().map(|f| f.share).sum::<f64>()).clamp(0.0, 1.0);
     let mut shown: Vec<(String, f64)> = Vec::new();
-    let least = measured.iter().filter(|m| roots.iter().any(|f| f.cause == m.cause)).map(|m| m.least.max(0.0));
+    let least = measured
+        .iter()
+        .filter(|m| roots.iter().any(|f| f.cause == m.cause))
+        .map(|m| m.least.max(0.0));
     let left = (1.0 - least.sum::<f64>()).clamp(0.0, 1.0);
-    for f in findings.iter_mut().filter(|f| f.status.accuses() && !is_measured(f)) {
+    for f in findings
+        .iter_mut()
+        .filter(|f| f.status.accuses() && !is_measured(f))
+    {
         match root(f, &roots) {
             Some(root) => f.status = f.status.max(root.status),
             None if !roots.is_empty() => {
@@ -55,7 +64,10 @@ pub fn put_first(findings: &mut Vec<Finding>, measured: &[Measured]) {
     }
     chain::order(findings);
     for f in findings.iter_mut() {
-        f.share = shown.iter().find(|(cause, _)| *cause == f.cause).map_or(f.share, |(_, share)| *share);
+        f.share = shown
+            .iter()
+            .find(|(cause, _)| *cause == f.cause)
+            .map_or(f.share, |(_, share)| *share);
     }
     for root in roots.iter().rev() {
         gather(findings, root, &roots);
@@ -64,7 +76,9 @@ pub fn put_first(findings: &mut Vec<Finding>, measured: &[Measured]) {
 
 /// Of the causes that were measured the one that a finding may follow from, with the largest part.
 fn root<'a>(f: &Finding, roots: &'a [Finding]) -> Option<&'a Finding> {
-    let may = roots.iter().filter(|root| cause(&root.cause).is_some_and(|entry| follows(entry, &f.cause)));
+    let may = roots
+        .iter()
+        .filter(|root| cause(&root.cause).is_some_and(|entry| follows(entry, &f.cause)));
     may.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
@@ -75,11 +89,16 @@ fn gather(findings: &mut Vec<Finding>, of: &Finding, roots: &[Finding]) {
             && chain::follows_from(f).is_none()
             && root(f, roots).is_some_and(|root| root.cause == of.cause)
     };
-    let (mut after, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(findings).into_iter().partition(loose);
+    let (mut after, rest): (Vec<Finding>, Vec<Finding>) =
+        std::mem::take(findings).into_iter().partition(loose);
     after.iter_mut().for_each(|f| chain::follow(f, &of.cause));
     *findings = rest;
-    let of_chain = |f: &Finding| f.cause == of.cause || chain::follows_from(f) == Some(of.cause.as_str());
-    let at = findings.iter().rposition(of_chain).map_or(0, |last| last + 1);
+    let of_chain =
+        |f: &Finding| f.cause == of.cause || chain::follows_from(f) == Some(of.cause.as_str());
+    let at = findings
+        .iter()
+        .rposition(of_chain)
+        .map_or(0, |last| last + 1);
     findings.splice(at..at, after);
 }
 
@@ -90,15 +109,34 @@ mod tests {
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Application, status, share, evidence: Vec::new(), relation: None }
+        Finding {
+            cause: cause.into(),
+            layer: Layer::Application,
+            status,
+            share,
+            evidence: Vec::new(),
+            relation: None,
+        }
     }
 
     fn ordered(found: &[Finding]) -> Vec<(&str, Status, f64)> {
-        found.iter().map(|f| (f.cause.as_str(), f.status, (f.share * 100.0).round() / 100.0)).collect()
+        found
+            .iter()
+            .map(|f| {
+                (
+                    f.cause.as_str(),
+                    f.status,
+                    (f.share * 100.0).round() / 100.0,
+                )
+            })
+            .collect()
     }
 
     fn setting(least: f64) -> [Measured<'static>; 1] {
-        [Measured { cause: "app.setting", least }]
+        [Measured {
+            cause: "app.setting",
+            least,
+        }]
     }
 
     #[test]
@@ -123,35 +161,60 @@ mod tests {
                 ("cpu.speed", Cleared, 0.0)
             ]
         );
-        assert!(found[1].evidence[0].starts_with("it follows from app.setting"), "{:?}", found[1]);
-        assert!(found[2].evidence[0].starts_with("it follows from app.setting"), "{:?}", found[2]);
+        assert!(
+            found[1].evidence[0].starts_with("it follows from app.setting"),
+            "{:?}",
+            found[1]
+        );
+        assert!(
+            found[2].evidence[0].starts_with("it follows from app.setting"),
+            "{:?}",
+            found[2]
+        );
         assert_eq!(
             found[3].evidence,
             ["what was measured of single changes leaves up to 15 % of the difference for it"]
         );
         let once = found.clone();
         put_first(&mut found, &setting(0.85));
-        assert_eq!(ordered(&found), ordered(&once), "a second time changes nothing");
+        assert_eq!(
+            ordered(&found),
+            ordered(&once),
+            "a second time changes nothing"
+        );
         assert_eq!(found[1].evidence.len(), 1);
     }
 
     #[test]
     fn what_has_all_of_the_difference_leaves_nobody_else_accused_of_it() {
-        let mut found =
-            vec![finding("cpu.contention", Status::Guilty, 0.58), finding("app.setting", Status::Guilty, 0.98)];
+        let mut found = vec![
+            finding("cpu.contention", Status::Guilty, 0.58),
+            finding("app.setting", Status::Guilty, 0.98),
+        ];
         put_first(&mut found, &setting(0.96));
         assert_eq!(
             ordered(&found),
-            [("app.setting", Status::Guilty, 0.98), ("cpu.contention", Status::NotJudged, 0.0)]
+            [
+                ("app.setting", Status::Guilty, 0.98),
+                ("cpu.contention", Status::NotJudged, 0.0)
+            ]
         );
     }
 
     #[test]
     fn a_wide_interval_leaves_others_all_but_its_low_end() {
-        let mut found =
-            vec![finding("cpu.contention", Status::Guilty, 0.58), finding("app.setting", Status::Guilty, 0.98)];
+        let mut found = vec![
+            finding("cpu.contention", Status::Guilty, 0.58),
+            finding("app.setting", Status::Guilty, 0.98),
+        ];
         put_first(&mut found, &setting(0.6));
-        assert_eq!(ordered(&found), [("app.setting", Status::Guilty, 0.98), ("cpu.contention", Status::Guilty, 0.4)]);
+        assert_eq!(
+            ordered(&found),
+            [
+                ("app.setting", Status::Guilty, 0.98),
+                ("cpu.contention", Status::Guilty, 0.4)
+            ]
+        );
         assert_eq!(
             found[1].evidence,
             ["what was measured of single changes leaves up to 40 % of the difference for it"]
@@ -160,26 +223,51 @@ mod tests {
 
     #[test]
     fn what_others_may_have_at_most_puts_nobody_before_what_was_measured() {
-        let mut found =
-            vec![finding("cpu.contention", Status::Guilty, 0.9), finding("app.setting", Status::Guilty, 0.6)];
+        let mut found = vec![
+            finding("cpu.contention", Status::Guilty, 0.9),
+            finding("app.setting", Status::Guilty, 0.6),
+        ];
         put_first(&mut found, &setting(0.3));
-        assert_eq!(ordered(&found), [("app.setting", Status::Guilty, 0.6), ("cpu.contention", Status::Guilty, 0.7)]);
+        assert_eq!(
+            ordered(&found),
+            [
+                ("app.setting", Status::Guilty, 0.6),
+                ("cpu.contention", Status::Guilty, 0.7)
+            ]
+        );
     }
 
     #[test]
     fn a_small_part_takes_nothing_from_a_larger_cause() {
-        let mut found =
-            vec![finding("app.setting", Status::Guilty, 0.3), finding("cpu.contention", Status::Guilty, 0.6)];
+        let mut found = vec![
+            finding("app.setting", Status::Guilty, 0.3),
+            finding("cpu.contention", Status::Guilty, 0.6),
+        ];
         put_first(&mut found, &setting(0.28));
-        assert_eq!(ordered(&found), [("cpu.contention", Status::Guilty, 0.6), ("app.setting", Status::Guilty, 0.3)]);
+        assert_eq!(
+            ordered(&found),
+            [
+                ("cpu.contention", Status::Guilty, 0.6),
+                ("app.setting", Status::Guilty, 0.3)
+            ]
+        );
     }
 
     #[test]
     fn nothing_follows_from_what_was_measured_and_cleared() {
-        let mut found = vec![finding("app.setting", Status::Cleared, 0.0), finding("app.lock", Status::Guilty, 0.9)];
+        let mut found = vec![
+            finding("app.setting", Status::Cleared, 0.0),
+            finding("app.lock", Status::Guilty, 0.9),
+        ];
         chain::follow(&mut found[1], "app.setting");
         put_first(&mut found, &setting(0.0));
-        assert_eq!(ordered(&found), [("app.lock", Status::Guilty, 0.9), ("app.setting", Status::Cleared, 0.0)]);
+        assert_eq!(
+            ordered(&found),
+            [
+                ("app.lock", Status::Guilty, 0.9),
+                ("app.setting", Status::Cleared, 0.0)
+            ]
+        );
         assert!(found[0].evidence.is_empty());
     }
 }

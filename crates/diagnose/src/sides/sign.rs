@@ -28,7 +28,11 @@ impl Sign {
 
     /// The same with something more in words.
     pub(super) fn and(mut self, more: &str) -> Sign {
-        if let Sign::Fits(text) | Sign::Perhaps(text) | Sign::Against(text) | Sign::NotGrown(text, _) = &mut self {
+        if let Sign::Fits(text)
+        | Sign::Perhaps(text)
+        | Sign::Against(text)
+        | Sign::NotGrown(text, _) = &mut self
+        {
             *text += &format!("; {more}");
         }
         self
@@ -42,7 +46,10 @@ pub(super) fn user(layer: Layer, part: &str) -> bool {
 
 /// The kernel on the server's behalf.
 pub(super) fn kernel(layer: Layer, part: &str) -> bool {
-    matches!(Kind::of(layer, part), Kind::Kernel | Kind::Faults | Kind::Syncs)
+    matches!(
+        Kind::of(layer, part),
+        Kind::Kernel | Kind::Faults | Kind::Syncs
+    )
 }
 
 /// All that a CPU does.

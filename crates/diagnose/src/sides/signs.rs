@@ -16,21 +16,32 @@ use crate::judging::limit;
 use crate::places::{Kind, Place, name};
 
 pub(super) fn contention(clues: &Clues) -> Sign {
-    if let Some(sign) = followed(clues, &[Place::CpuOther], "waiting for a CPU that another process had") {
+    if let Some(sign) = followed(
+        clues,
+        &[Place::CpuOther],
+        "waiting for a CPU that another process had",
+    ) {
         return match (sign, contention::left_too_few(clues)) {
             (sign @ Fits(_), Some(more)) => sign.and(&more),
             (_, Some(text)) => Fits(text),
-            (Fits(text), None) => match let_go::by_either(clues).filter(|_| contention::on_both_sides(clues).is_some())
+            (Fits(text), None) => match let_go::by_either(clues)
+                .filter(|_| contention::on_both_sides(clues).is_some())
             {
-                Some(other) => told_of_another(format!("{text}; others are on both sides; {other}")),
+                Some(other) => {
+                    told_of_another(format!("{text}; others are on both sides; {other}"))
+                }
                 None => Fits(text),
             },
             (sign, None) => sign,
         };
     }
-    let Some(others) = others_used(clues) else { return Unknown };
+    let Some(others) = others_used(clues) else {
+        return Unknown;
+    };
     let Pair { fast, slow } = others.pair;
-    let most = clues.largest("other.cpu.", ".seconds").map_or(String::new(), |name| format!(", most of it {name}"));
+    let most = clues
+        .largest("other.cpu.", ".seconds")
+        .map_or(String::new(), |name| format!(", most of it {name}"));
     let text = format!("other processes used {slow:.2} CPUs{most}; {fast:.2} on the faster side");
     contention::sign(&others, text)
 }
@@ -39,14 +50,38 @@ pub(super) fn contention(clues: &Clues) -> Sign {
 /// a CPU and that was taken from it must be larger on the slower side, and large enough to make a good part of the
 /// change.
 pub(super) fn steal(clues: &Clues) -> Sign {
-    let busy = ["cpu.user.seconds", "cpu.system.seconds", "cpu.interrupts.seconds"];
-    let busy = busy.iter().filter_map(|name| clues.total(name)).fold(Pair::of([0.0; 2]), Pair::sum);
-    let Some(stolen) = clues.total("cpu.steal.seconds") else { return Unknown };
-    let share = |stolen: f64, busy: f64| if stolen > 0.0 { stolen / (stolen + busy) } else { 0.0 };
+    let busy = [
+        "cpu.user.seconds",
+        "cpu.system.seconds",
+        "cpu.interrupts.seconds",
+    ];
+    let busy = busy
+        .iter()
+        .filter_map(|name| clues.total(name))
+        .fold(Pair::of([0.0; 2]), Pair::sum);
+    let Some(stolen) = clues.total("cpu.steal.seconds") else {
+        return Unknown;
+    };
+    let share = |stolen: f64, busy: f64| {
+        if stolen > 0.0 {
+            stolen / (stolen + busy)
+        } else {
+            0.0
+        }
+    };
     let (fast, slow) = (share(stolen.fast, busy.fast), share(stolen.slow, busy.slow));
     // What was taken is counted in ticks: its ends beside what was left.
-    let ticks = clues.in_cpus(stolen, Pair { fast: 1.0, slow: 1.0 });
-    let (fast_ends, slow_ends) = (ticks.fast().map(|s| share(s, busy.fast)), ticks.slow().map(|s| share(s, busy.slow)));
+    let ticks = clues.in_cpus(
+        stolen,
+        Pair {
+            fast: 1.0,
+            slow: 1.0,
+        },
+    );
+    let (fast_ends, slow_ends) = (
+        ticks.fast().map(|s| share(s, busy.fast)),
+        ticks.slow().map(|s| share(s, busy.slow)),
+    );
     let [on_slow, on_fast] = [slow, fast].map(|share| share * 100.0);
     let text = format!(
         "the hypervisor took {on_slow:.0} % of the time in which CPUs were wanted, {on_fast:.0} % on the faster side"
@@ -62,32 +97,49 @@ pub(super) fn steal(clues: &Clues) -> Sign {
 }
 
 pub(super) fn mitigation(clues: &Clues) -> Sign {
-    let mut differs = clues.fast().host_clues(&clues.slow(), &["mitigations", TASK_MITIGATIONS]);
+    let mut differs = clues
+        .fast()
+        .host_clues(&clues.slow(), &["mitigations", TASK_MITIGATIONS]);
     let tasks = [
         ("server.store_bypass.mitigated", "speculative store bypass"),
-        ("server.indirect_branch.mitigated", "indirect branch speculation"),
+        (
+            "server.indirect_branch.mitigated",
+            "indirect branch speculation",
+        ),
     ];
     for (name, words) in tasks {
         differs.extend(
-            set_now(clues, name).then(|| format!("{words} is mitigated for the server on the slower side only")),
+            set_now(clues, name)
+                .then(|| format!("{words} is mitigated for the server on the slower side only")),
         );
     }
     if differs.is_empty() && tasks.iter().all(|(name, _)| clues.total(name).is_none()) {
         return Unknown;
     }
-    let Some(fact) = differs.first() else { return Against("the mitigations are the same".into()) };
+    let Some(fact) = differs.first() else {
+        return Against("the mitigations are the same".into());
+    };
     let on_user = clues.parts(user);
-    let text = format!("user code takes {:.2} times as long; {fact}", on_user.ratio());
+    let text = format!(
+        "user code takes {:.2} times as long; {fact}",
+        on_user.ratio()
+    );
     if on_user.ratio() > SLOWER_CODE.value {
         return Fits(text);
     }
-    growth::against(text, ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value))
+    growth::against(
+        text,
+        ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value),
+    )
 }
 
 pub(super) fn speed(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let proportion = (on_user.ratio(), on_kernel.ratio());
-    let text = format!("user code takes {:.2} times, the kernel {:.2} times as long", proportion.0, proportion.1);
+    let text = format!(
+        "user code takes {:.2} times, the kernel {:.2} times as long",
+        proportion.0, proportion.1
+    );
     if let Some((more, surely)) = more_to_do(clues) {
         return growth::against(format!("{text}; {more}"), surely);
     }
@@ -109,7 +161,8 @@ pub(super) fn speed(clues: &Clues) -> Sign {
 
 /// Whether they do not, with their whole intervals; nothing where these are not known.
 fn surely_apart(clues: &Clues) -> Option<bool> {
-    let ([user_low, user_high], [kernel_low, kernel_high]) = (ends(clues, user)?, ends(clues, kernel)?);
+    let ([user_low, user_high], [kernel_low, kernel_high]) =
+        (ends(clues, user)?, ends(clues, kernel)?);
     let out_of_proportion = IN_PROPORTION.value.exp();
     Some(
         user_high <= SLOWER_CODE.value
@@ -126,8 +179,13 @@ fn surely_apart(clues: &Clues) -> Option<bool> {
 /// known.
 fn client_spared(clues: &Clues, server: f64) -> Option<String> {
     let counted = clues.per_transaction("client.cpu.seconds");
-    let followed = clues.followed().then(|| clues.parts(|layer, part| Kind::of(layer, part) == Kind::Client));
-    let known = [counted, followed].into_iter().flatten().filter(|c| c.fast > 0.0 && c.slow > 0.0);
+    let followed = clues
+        .followed()
+        .then(|| clues.parts(|layer, part| Kind::of(layer, part) == Kind::Client));
+    let known = [counted, followed]
+        .into_iter()
+        .flatten()
+        .filter(|c| c.fast > 0.0 && c.slow > 0.0);
     let client = known.map(Pair::ratio).min_by(f64::total_cmp)?;
     let text = format!(
         "the load generator's own work takes {client:.2} times as long, and a slower CPU would slow it as well"
@@ -139,8 +197,10 @@ fn client_spared(clues: &Clues, server: f64) -> Option<String> {
 /// all transactions.
 fn surely_spared(clues: &Clues) -> Option<bool> {
     let server = ends(clues, user)?[0].min(ends(clues, kernel)?[0]);
-    let counted =
-        clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0).map_or(f64::INFINITY, Pair::ratio);
+    let counted = clues
+        .per_transaction("client.cpu.seconds")
+        .filter(|c| c.fast > 0.0)
+        .map_or(f64::INFINITY, Pair::ratio);
     let client = counted.min(ends(clues, |layer, part| Kind::of(layer, part) == Kind::Client)?[1]);
     Some(client.ln() < server.ln() * CLIENT_TOO.value)
 }
@@ -148,9 +208,14 @@ fn surely_spared(clues: &Clues) -> Option<bool> {
 /// Kernel time that grew outside of calls, in words.
 fn outside_of_calls(fast: &Entering, slow: &Entering) -> Option<String> {
     let (more, seconds) = (slow.more_than(fast), |s| quantity(s, "seconds"));
-    let each = if slow.calls >= 1.0 { format!(", {} a call", seconds(more / slow.calls)) } else { String::new() };
+    let each = if slow.calls >= 1.0 {
+        format!(", {} a call", seconds(more / slow.calls))
+    } else {
+        String::new()
+    };
     let by_trace = seconds(slow.traced_user - fast.traced_user);
-    let words = "before a call's entry is traced, seccomp filters and what else enters the kernel run";
+    let words =
+        "before a call's entry is traced, seccomp filters and what else enters the kernel run";
     (more > 0.0).then(|| {
         format!(
             "of {by_trace} more that the trace sees outside of calls, ticks count {} as the kernel's{each}: {words}",
@@ -162,16 +227,32 @@ fn outside_of_calls(fast: &Entering, slow: &Entering) -> Option<String> {
 /// Entering costs every call a like amount. Where one kind of call has all the growth and others, made as often, have
 /// next to none, it is that call's work that grew.
 fn one_call(clues: &Clues) -> Option<(String, bool)> {
-    let counted =
-        |(call, seconds)| Some((call, seconds, clues.per_transaction(&format!("server.call.{call}.count"))?.slow));
-    let mut calls: Vec<(&str, Pair, f64)> = clues.kernel_parts().into_iter().filter_map(counted).collect();
+    let counted = |(call, seconds)| {
+        Some((
+            call,
+            seconds,
+            clues
+                .per_transaction(&format!("server.call.{call}.count"))?
+                .slow,
+        ))
+    };
+    let mut calls: Vec<(&str, Pair, f64)> = clues
+        .kernel_parts()
+        .into_iter()
+        .filter_map(counted)
+        .collect();
     calls.sort_by(|a, b| b.1.more().total_cmp(&a.1.more()));
     let (&(most, grew, count), rest) = calls.split_first()?;
     let others: f64 = rest.iter().map(|c| c.2).sum();
-    let (expected, had) = (grew.more() * others / count.max(1e-9), rest.iter().map(|c| c.1.more()).sum::<f64>());
+    let (expected, had) = (
+        grew.more() * others / count.max(1e-9),
+        rest.iter().map(|c| c.1.more()).sum::<f64>(),
+    );
     let is = |call: &str, part: &str| part.strip_prefix(name::KERNEL) == Some(call);
-    let (width, of_others) =
-        (clues.width(|_, part| is(most, part)), clues.width(|_, part| rest.iter().any(|other| is(other.0, part))));
+    let (width, of_others) = (
+        clues.width(|_, part| is(most, part)),
+        clues.width(|_, part| rest.iter().any(|other| is(other.0, part))),
+    );
     let least = (grew.more() - width).max(0.0) * others / count.max(1e-9);
     // Few others tell nothing.
     (grew.more() > 0.0 && others > count / 2.0 && had < LIKE_AMOUNTS.value * expected).then(|| {
@@ -193,26 +274,44 @@ fn surely_no_more_expensive(clues: &Clues) -> Option<bool> {
 
 pub(super) fn entry(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
-    let text =
-        format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
+    let text = format!(
+        "the kernel takes {:.2} times as long, user code {:.2} times",
+        on_kernel.ratio(),
+        on_user.ratio()
+    );
     // Of followed requests, how many calls one makes is known better than from counts in windows that may have missed
     // the server.
     let entering = clues.entering;
     let counted = clues.growth_of_calls();
     let calls = entering
-        .map(|[fast, slow]| Pair { fast: fast.calls, slow: slow.calls })
+        .map(|[fast, slow]| Pair {
+            fast: fast.calls,
+            slow: slow.calls,
+        })
         .or_else(|| clues.calls_per_transaction());
-    let mut facts = clues.fast().host_clues(&clues.slow(), &["seccomp", "seccomp filters"]);
+    let mut facts = clues
+        .fast()
+        .host_clues(&clues.slow(), &["seccomp", "seccomp filters"]);
     facts.extend(entering.and_then(|[fast, slow]| outside_of_calls(&fast, &slow)));
-    let filtered = ["server.seccomp.mode", "server.seccomp.filters"].iter().any(|name| set_now(clues, name));
-    facts.extend(filtered.then(|| "system calls pass a seccomp filter on the slower side only".to_owned()));
+    let filtered = ["server.seccomp.mode", "server.seccomp.filters"]
+        .iter()
+        .any(|name| set_now(clues, name));
+    facts.extend(
+        filtered.then(|| "system calls pass a seccomp filter on the slower side only".to_owned()),
+    );
     facts.extend(calls.map(|c| format!("{} calls a transaction", clues.arrow(c, ""))));
-    let text = facts.into_iter().fold(text, |t, fact| format!("{t}; {fact}"));
+    let text = facts
+        .into_iter()
+        .fold(text, |t, fact| format!("{t}; {fact}"));
     // Calls that map and unmap memory get slower with the number of its pages, and faults are no calls.
-    let more_faults =
-        faults(clues).filter(|_| !filtered).map(|count| more_than_few(&count, MORE_OF_A_COUNT.value, FEW_FAULTS.value));
+    let more_faults = faults(clues)
+        .filter(|_| !filtered)
+        .map(|count| more_than_few(&count, MORE_OF_A_COUNT.value, FEW_FAULTS.value));
     if let Some([true, surely]) = more_faults {
-        return growth::against(format!("{text}; the pages that it handles grew in number"), surely);
+        return growth::against(
+            format!("{text}; the pages that it handles grew in number"),
+            surely,
+        );
     }
     // Packets that are held up are held up in the calls that send them.
     if let Some(shaped) = (!filtered).then(|| signs_io::shaped(clues)).flatten() {
@@ -223,22 +322,38 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     }
     // So much no entry takes: it is traps, or work of the kernel's that no call asks for.
     if let Some([fast, slow]) = entering.filter(|_| !filtered) {
-        let (more, most_expensive) = (slow.more_than(&fast), MOST_EXPENSIVE_ENTRY.value * slow.calls.max(1.0));
+        let (more, most_expensive) = (
+            slow.more_than(&fast),
+            MOST_EXPENSIVE_ENTRY.value * slow.calls.max(1.0),
+        );
         if more > most_expensive {
             let surely = more - 2.0 * slow.error.hypot(fast.error) > most_expensive;
-            return growth::against(format!("{text}; that is more than entering a call takes"), surely);
+            return growth::against(
+                format!("{text}; that is more than entering a call takes"),
+                surely,
+            );
         }
     }
-    let slower = on_kernel.ratio() > SLOWER_CODE.value && on_kernel.ratio() > on_user.ratio() * SLOWER_CODE.value;
+    let slower = on_kernel.ratio() > SLOWER_CODE.value
+        && on_kernel.ratio() > on_user.ratio() * SLOWER_CODE.value;
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
     match calls {
-        _ if !slower && filtered && on_user.ratio() > SLOWER_CODE.value && filters_are_untold(clues) => Unknown,
+        _ if !slower
+            && filtered
+            && on_user.ratio() > SLOWER_CODE.value
+            && filters_are_untold(clues) =>
+        {
+            Unknown
+        }
         _ if !slower => growth::against(text, surely_no_more_expensive(clues)),
         _ if filtered => Fits(text),
         // Without a count of the calls nothing tells slow calls from many.
         None => Unknown,
         Some(calls) if calls.ratio() < AS_MANY_CALLS.value => Fits(text),
-        Some(_) => growth::against(text, counted.is_some_and(|count| count.ratio()[0] >= AS_MANY_CALLS.value)),
+        Some(_) => growth::against(
+            text,
+            counted.is_some_and(|count| count.ratio()[0] >= AS_MANY_CALLS.value),
+        ),
     }
 }
 
@@ -254,27 +369,53 @@ pub(super) fn memory_limit(clues: &Clues) -> Sign {
             other => signs.push(other),
         }
     }
-    match grows(clues, "psi.memory.some.seconds", MORE_OF_A_COUNT.value, "stalled for memory") {
+    match grows(
+        clues,
+        "psi.memory.some.seconds",
+        MORE_OF_A_COUNT.value,
+        "stalled for memory",
+    ) {
         fits @ Fits(_) => fits,
         // One that may have grown is not cleared by another that did not.
         last => {
             let perhaps = signs.iter().position(|sign| matches!(sign, Perhaps(_)));
             let untold = signs.iter().position(|sign| matches!(sign, NotGrown(..)));
-            perhaps.or(untold.filter(|_| !last.speaks())).map_or(last, |at| signs.swap_remove(at))
+            perhaps
+                .or(untold.filter(|_| !last.speaks()))
+                .map_or(last, |at| signs.swap_remove(at))
         }
     }
 }
 
 pub(super) fn page_size(clues: &Clues) -> Sign {
-    let mut facts = clues.fast().host_clues(&clues.slow(), &["transparent huge pages"]);
-    let off = set_now(clues, "server.thp_disabled") || clues.total("thp.always").is_some_and(|p| p.slow < p.fast);
-    facts.extend((facts.is_empty() && off).then(|| "the server may use huge pages on the faster side only".to_owned()));
-    match (grows(clues, "server.faults.minor", MORE_OF_A_COUNT.value, "minor faults"), facts.first()) {
+    let mut facts = clues
+        .fast()
+        .host_clues(&clues.slow(), &["transparent huge pages"]);
+    let off = set_now(clues, "server.thp_disabled")
+        || clues.total("thp.always").is_some_and(|p| p.slow < p.fast);
+    facts.extend(
+        (facts.is_empty() && off)
+            .then(|| "the server may use huge pages on the faster side only".to_owned()),
+    );
+    match (
+        grows(
+            clues,
+            "server.faults.minor",
+            MORE_OF_A_COUNT.value,
+            "minor faults",
+        ),
+        facts.first(),
+    ) {
         (sign, Some(fact)) if sign.speaks() => sign.and(fact),
         // Misses of the TLB without more faults are what small pages cost a server that keeps its memory; nothing
         // counts them.
         (_, Some(_)) => Unknown,
-        (_, None) if clues.total("server.thp_disabled").is_none() && clues.total("thp.always").is_none() => Unknown,
+        (_, None)
+            if clues.total("server.thp_disabled").is_none()
+                && clues.total("thp.always").is_none() =>
+        {
+            Unknown
+        }
         (_, None) => Against("huge pages are set alike".into()),
     }
 }
@@ -289,8 +430,11 @@ pub(super) fn wait(clues: &Clues) -> Sign {
 
 pub(super) fn app_work(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
-    let text =
-        format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
+    let text = format!(
+        "user code takes {:.2} times as long, the kernel {:.2} times",
+        on_user.ratio(),
+        on_kernel.ratio()
+    );
     if let Some(others) = contention::slow_the_same_work(clues) {
         return told_of_another(others);
     }
@@ -305,7 +449,10 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
         true => Fits(text),
         // That the kernel grew as well, or the load generator, has no interval of its own: only code that takes no
         // longer clears.
-        false => growth::against(text, ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value)),
+        false => growth::against(
+            text,
+            ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value),
+        ),
     }
 }
 
@@ -315,7 +462,9 @@ fn filters_are_untold(clues: &Clues) -> bool {
     let told = |[fast, slow]: [Entering; 2]| {
         slow.user - fast.user > TOLD_BY_TICKS.value * (slow.traced_user - fast.traced_user)
     };
-    set_now(clues, "server.seccomp.filters") && clues.followed() && !clues.entering.is_some_and(told)
+    set_now(clues, "server.seccomp.filters")
+        && clues.followed()
+        && !clues.entering.is_some_and(told)
 }
 
 /// More calls at about the cost of each.
@@ -323,19 +472,27 @@ pub(super) fn calls(clues: &Clues) -> Sign {
     if let Some(text) = round_trips(clues) {
         return Fits(text);
     }
-    let (Some(calls), Some(count)) = (clues.calls_per_transaction(), clues.growth_of_calls()) else { return Unknown };
+    let (Some(calls), Some(count)) = (clues.calls_per_transaction(), clues.growth_of_calls())
+    else {
+        return Unknown;
+    };
     if let Some(text) = flushes::journals(clues) {
         return told_of_another(text);
     }
     let on_kernel = clues.parts(kernel);
-    let text =
-        format!("{} calls a transaction, the kernel {:.2} times as long", clues.arrow(calls, ""), on_kernel.ratio());
+    let text = format!(
+        "{} calls a transaction, the kernel {:.2} times as long",
+        clues.arrow(calls, ""),
+        on_kernel.ratio()
+    );
     let often = limit("app.calls");
     // Slower calls besides are another's doing; a call's cost grows with what it moves, and so may a part of it.
-    let at_same_cost =
-        on_kernel.ratio() < calls.ratio() * often || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER.value);
+    let at_same_cost = on_kernel.ratio() < calls.ratio() * often
+        || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER.value);
     match calls.ratio() > often && calls.slow > 1.0 {
-        true if at_same_cost => growth::fits(text, count.ratio()[0] > often && count.slow()[0] > 1.0),
+        true if at_same_cost => {
+            growth::fits(text, count.ratio()[0] > often && count.slow()[0] > 1.0)
+        }
         // What each costs has an interval that the ratio of the kernel's time does not tell.
         true => NotGrown(text, None),
         false => growth::against(text, count.ratio()[1] <= often || count.slow()[1] <= 1.0),
@@ -346,25 +503,41 @@ pub(super) fn calls(clues: &Clues) -> Sign {
 /// faster side.
 fn by_number(clues: &Clues) -> Option<f64> {
     let of = |(call, seconds): (&str, Pair)| {
-        let count = clues.per_transaction(&format!("server.call.{call}.count")).filter(|c| c.fast > 0.0)?;
-        Some((seconds.more(), (count.more() * seconds.fast / count.fast).clamp(0.0, seconds.more().max(0.0))))
+        let count = clues
+            .per_transaction(&format!("server.call.{call}.count"))
+            .filter(|c| c.fast > 0.0)?;
+        Some((
+            seconds.more(),
+            (count.more() * seconds.fast / count.fast).clamp(0.0, seconds.more().max(0.0)),
+        ))
     };
-    let (grew, by_number) =
-        clues.kernel_parts().into_iter().filter_map(of).fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    let (grew, by_number) = clues
+        .kernel_parts()
+        .into_iter()
+        .filter_map(of)
+        .fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
     (grew > 0.0).then(|| by_number / grew)
 }
 
 /// What traces or audits on the slower side only. Where some of it is not known of both, nothing speaks against it.
 pub(super) fn trace(clues: &Clues) -> Sign {
     let watched = [
-        ("server.traced", "processes of the server are traced (ptrace)"),
+        (
+            "server.traced",
+            "processes of the server are traced (ptrace)",
+        ),
         ("audit.rules", "audit rules are loaded"),
         ("tracing.events", "trace events are switched on"),
         ("tracing.tracers", "tracers are switched on"),
-        ("tracing.programs", "programs in the kernel trace for others"),
+        (
+            "tracing.programs",
+            "programs in the kernel trace for others",
+        ),
     ];
-    let known: Vec<(Pair, &str)> =
-        watched.iter().filter_map(|(name, words)| Some((clues.total(name)?, *words))).collect();
+    let known: Vec<(Pair, &str)> = watched
+        .iter()
+        .filter_map(|(name, words)| Some((clues.total(name)?, *words)))
+        .collect();
     match known.iter().find(|(pair, _)| pair.slow > pair.fast) {
         Some((pair, words)) => Fits(format!("{} {words}", clues.arrow(*pair, ""))),
         None if known.len() < watched.len() => Unknown,
@@ -374,29 +547,53 @@ pub(super) fn trace(clues: &Clues) -> Sign {
 
 /// Waiting for a CPU that the server itself had, where it keeps its CPUs busy.
 pub(super) fn saturated(clues: &Clues) -> Sign {
-    let Some(sign) = followed(clues, &[Place::CpuServer], "waiting for a CPU that the server itself had") else {
+    let Some(sign) = followed(
+        clues,
+        &[Place::CpuServer],
+        "waiting for a CPU that the server itself had",
+    ) else {
         return Unknown;
     };
-    if let Some(other) =
-        contention::left_too_few(clues).or_else(|| let_go::by_either(clues)).or_else(|| let_go::by_a_shaper(clues))
+    if let Some(other) = contention::left_too_few(clues)
+        .or_else(|| let_go::by_either(clues))
+        .or_else(|| let_go::by_a_shaper(clues))
     {
         return told_of_another(other);
     }
-    let used =
-        ["server.user.seconds", "server.kernel.seconds"].iter().filter_map(|name| clues.total(name)).reduce(Pair::sum);
-    let (Some(used), Some(elapsed), Some(may)) =
-        (used, clues.total("elapsed.seconds"), clues.total("server.cpus_allowed"))
-    else {
+    let used = ["server.user.seconds", "server.kernel.seconds"]
+        .iter()
+        .filter_map(|name| clues.total(name))
+        .reduce(Pair::sum);
+    let (Some(used), Some(elapsed), Some(may)) = (
+        used,
+        clues.total("elapsed.seconds"),
+        clues.total("server.cpus_allowed"),
+    ) else {
         return Unknown;
     };
     let counted = clues.in_cpus(used, elapsed);
     let used = counted.pair;
-    let text = format!("the server used {:.2} of {} CPUs on the slower side", used.slow, may.slow);
+    let text = format!(
+        "the server used {:.2} of {} CPUs on the slower side",
+        used.slow, may.slow
+    );
     // CPUs that have less to do than on the faster side are not what became too few.
     let of_may = may.fast / may.slow.max(1e-9);
-    if (Pair { fast: used.fast / may.fast, slow: used.slow / may.slow }).ratio() < LESS_BUSY.value {
+    if (Pair {
+        fast: used.fast / may.fast,
+        slow: used.slow / may.slow,
+    })
+    .ratio()
+        < LESS_BUSY.value
+    {
         let surely = counted.ratio()[1] * of_may < LESS_BUSY.value;
-        return growth::against(format!("{text}, {:.2} of {} on the faster side", used.fast, may.fast), surely);
+        return growth::against(
+            format!(
+                "{text}, {:.2} of {} on the faster side",
+                used.fast, may.fast
+            ),
+            surely,
+        );
     }
     let enough = limit("cpu.saturated") * may.slow;
     match sign.and(&text) {

@@ -1,8 +1,9 @@
 //! What tells the causes of disks, networks, locks and clients from their neighbours.
 
 use fingerpost_record::cause::thresholds::{
-    CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, DISK_IDLE, HANDSHAKE_AGAIN, MANY_OVERFLOWS, MORE_BESIDE,
-    MORE_OF_A_COUNT, MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
+    CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, DISK_IDLE, HANDSHAKE_AGAIN,
+    MANY_OVERFLOWS, MORE_BESIDE, MORE_OF_A_COUNT, MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES,
+    SAME_COST, SENT_AGAIN, TWICE,
 };
 use fingerpost_record::{Layer, Unit};
 
@@ -17,19 +18,29 @@ use crate::places::{Kind, Place, name};
 
 pub(super) fn disk_contention(clues: &Clues) -> Sign {
     let words = "waiting for the disk behind others' I/O, or in the device beside it";
-    match followed(clues, &[Place::DiskBehindOthers, Place::DiskBesideOthers], words) {
+    match followed(
+        clues,
+        &[Place::DiskBehindOthers, Place::DiskBesideOthers],
+        words,
+    ) {
         Some(fits @ Fits(_)) if !always_beside(clues) => return fits,
         Some(sign) => {
             // Writes that the kernel does later are nobody's: in a device that others keep busy, more time is theirs as
             // well.
-            let device = followed(clues, &[Place::DiskDevice, Place::DiskBesideOthers], "I/O in the device");
+            let device = followed(
+                clues,
+                &[Place::DiskDevice, Place::DiskBesideOthers],
+                "I/O in the device",
+            );
             if !matches!(device, Some(Fits(_))) {
                 return sign;
             }
         }
         None => {}
     }
-    let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
+    let Some(others) = clues.total("other.disk.bytes") else {
+        return Unknown;
+    };
     let [on_slow, on_fast] = [others.slow, others.fast].map(|bytes| Unit::Bytes.format(bytes));
     let text = format!("others moved {on_slow} on the disk, {on_fast} on the faster side");
     let cost = flush_cost(clues);
@@ -38,34 +49,57 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
         return Fits(text);
     }
     // Bytes are no events. All of them were counted, so that next to none are none.
-    growth::against(text, others.slow <= OTHERS_BYTES.value || cost.is_some_and(|cost| cost.at_most <= SAME_COST.value))
+    growth::against(
+        text,
+        others.slow <= OTHERS_BYTES.value
+            || cost.is_some_and(|cost| cost.at_most <= SAME_COST.value),
+    )
 }
 
 /// Whether others' I/O was beside ours on the faster side nearly as much, and none of it before ours.
 fn always_beside(clues: &Clues) -> bool {
-    let behind = clues.places(&[Place::DiskBehindOthers]).map_or(0.0, Pair::more);
-    let (Some(beside), Some(alone)) = (clues.places(&[Place::DiskBesideOthers]), clues.places(&[Place::DiskDevice]))
-    else {
+    let behind = clues
+        .places(&[Place::DiskBehindOthers])
+        .map_or(0.0, Pair::more);
+    let (Some(beside), Some(alone)) = (
+        clues.places(&[Place::DiskBesideOthers]),
+        clues.places(&[Place::DiskDevice]),
+    ) else {
         return false;
     };
-    let part = |beside: f64, alone: f64| if beside > 0.0 { beside / (beside + alone) } else { 0.0 };
-    behind < beside.more() && part(beside.slow, alone.slow) < part(beside.fast, alone.fast) + MORE_BESIDE.value
+    let part = |beside: f64, alone: f64| {
+        if beside > 0.0 {
+            beside / (beside + alone)
+        } else {
+            0.0
+        }
+    };
+    behind < beside.more()
+        && part(beside.slow, alone.slow) < part(beside.fast, alone.fast) + MORE_BESIDE.value
 }
 
 pub(super) fn throttle(clues: &Clues) -> Sign {
     if set_now(clues, "cgroup.disk_limits") {
         return Fits("the server's group has a limit on the disk on the slower side only".into());
     }
-    if let Some(sign) = followed(clues, &[Place::DiskHeld], "I/O held back before the disk's queue") {
+    if let Some(sign) = followed(
+        clues,
+        &[Place::DiskHeld],
+        "I/O held back before the disk's queue",
+    ) {
         return sign;
     }
     if let Some(Cost { times, at_most }) = flush_cost(clues)
         && times < DEARER_SYNC.value
     {
-        let text = format!("a sync took {times:.2} times as long, and no limit is set on the slower side alone");
+        let text = format!(
+            "a sync took {times:.2} times as long, and no limit is set on the slower side alone"
+        );
         return growth::against(text, at_most < DEARER_SYNC.value);
     }
-    let Some(busy) = clues.a_second("disk.busy.seconds") else { return Unknown };
+    let Some(busy) = clues.a_second("disk.busy.seconds") else {
+        return Unknown;
+    };
     let text = format!("the disk was busy {:.0} % of the time", busy * 100.0);
     if busy < DISK_BUSY.value && !disk_contention(clues).speaks() {
         Fits(text + " while the server waited for it")
@@ -84,18 +118,24 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
         };
     }
     let (busy, cost) = (clues.a_second("disk.busy.seconds"), flush_cost(clues));
-    let flush = cost.map_or(String::new(), |cost| format!("a flush took {:.2} times as long", cost.times));
+    let flush = cost.map_or(String::new(), |cost| {
+        format!("a flush took {:.2} times as long", cost.times)
+    });
     match (busy, cost) {
         (Some(busy), cost) if busy >= DISK_BUSY.value => {
             let separator = if cost.is_some() { ", " } else { "" };
-            Fits(format!("the disk was busy {:.0} % of the time{separator}{flush}", busy * 100.0))
+            Fits(format!(
+                "the disk was busy {:.0} % of the time{separator}{flush}",
+                busy * 100.0
+            ))
         }
         (_, Some(cost)) if cost.times > SAME_COST.value => Fits(flush),
         (_, Some(cost)) => growth::against(flush, cost.at_most <= SAME_COST.value),
         // A time has no events: that it was short clears only where it was next to none.
-        (Some(busy), None) => {
-            growth::against(format!("the disk was busy {:.0} % of the time only", busy * 100.0), busy < DISK_IDLE.value)
-        }
+        (Some(busy), None) => growth::against(
+            format!("the disk was busy {:.0} % of the time only", busy * 100.0),
+            busy < DISK_IDLE.value,
+        ),
         (None, None) => Unknown,
     }
 }
@@ -103,14 +143,27 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
 /// A count that costs so many seconds each: whether its growth makes most of the time that transactions take longer.
 /// One that makes less, and more than next to nothing, does not clear it: each may have cost more than the least.
 fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
-    let Some(pair) = clues.per_transaction(name) else { return Unknown };
+    let Some(pair) = clues.per_transaction(name) else {
+        return Unknown;
+    };
     let change = clues.turn().more();
-    let of_change = |more: f64| if change > 0.0 { more.max(0.0) * each / change } else { 0.0 };
+    let of_change = |more: f64| {
+        if change > 0.0 {
+            more.max(0.0) * each / change
+        } else {
+            0.0
+        }
+    };
     let part = of_change(pair.more());
     let counted = clues.growth(name);
-    let (count, cost, percent) = (clues.arrow(pair, name), quantity(each, "seconds"), (part * 100.0).min(100.0));
-    let text =
-        format!("{words}: {count} a transaction, at {cost} each {percent:.0} % of what a transaction takes longer");
+    let (count, cost, percent) = (
+        clues.arrow(pair, name),
+        quantity(each, "seconds"),
+        (part * 100.0).min(100.0),
+    );
+    let text = format!(
+        "{words}: {count} a transaction, at {cost} each {percent:.0} % of what a transaction takes longer"
+    );
     match part {
         most if pair.ratio() > MORE_OF_A_COUNT.value && most >= MOST_OF_CHANGE.value => {
             // What held these transactions up is counted whole, however likely it was: that another run may have had
@@ -118,7 +171,10 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
             Fits(text)
         }
         some if some >= SUSPECTED => NotGrown(text, None),
-        _ => growth::against(text, counted.is_some_and(|count| of_change(count.more_at_most()) < SUSPECTED)),
+        _ => growth::against(
+            text,
+            counted.is_some_and(|count| of_change(count.more_at_most()) < SUSPECTED),
+        ),
     }
 }
 
@@ -128,10 +184,22 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
     if let Some(text) = not_let_in(clues) {
         return Fits(text);
     }
-    let many = clues.per_transaction("tcp.listen_overflows").is_some_and(|pair| pair.slow >= MANY_OVERFLOWS.value);
-    match costs(clues, "tcp.listen_overflows", HANDSHAKE_AGAIN.value, "listen overflows") {
+    let many = clues
+        .per_transaction("tcp.listen_overflows")
+        .is_some_and(|pair| pair.slow >= MANY_OVERFLOWS.value);
+    match costs(
+        clues,
+        "tcp.listen_overflows",
+        HANDSHAKE_AGAIN.value,
+        "listen overflows",
+    ) {
         Fits(text) => Fits(text),
-        _ if many => grows(clues, "tcp.listen_overflows", MORE_OF_A_COUNT.value, "listen overflows"),
+        _ if many => grows(
+            clues,
+            "tcp.listen_overflows",
+            MORE_OF_A_COUNT.value,
+            "listen overflows",
+        ),
         sign => sign,
     }
 }
@@ -141,18 +209,33 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
 /// so. A handshake that was refused is tried again after one second, two, four: one overflow may keep a client out for
 /// longer than anybody looks.
 fn not_let_in(clues: &Clues) -> Option<String> {
-    let (clients, each) = (clues.total("connecting.mean")?, clues.per_transaction("elapsed.seconds")?);
-    let waited = Pair { fast: clients.fast * each.fast, slow: clients.slow * each.slow };
-    let overflows = clues.total("tcp.listen_overflows").is_some_and(|p| p.slow > p.fast);
+    let (clients, each) = (
+        clues.total("connecting.mean")?,
+        clues.per_transaction("elapsed.seconds")?,
+    );
+    let waited = Pair {
+        fast: clients.fast * each.fast,
+        slow: clients.slow * each.slow,
+    };
+    let overflows = clues
+        .total("tcp.listen_overflows")
+        .is_some_and(|p| p.slow > p.fast);
     let backlog = clues.total("accept.backlog").filter(|b| b.slow > 0.0);
-    let full = backlog.zip(clues.total("accept.queue.max")).is_some_and(|(may, most)| most.slow >= may.slow);
+    let full = backlog
+        .zip(clues.total("accept.queue.max"))
+        .is_some_and(|(may, most)| most.slow >= may.slow);
     // A queue that is shorter than the number of clients is full between two looks as well.
-    let shorter = backlog.filter(|may| may.slow < may.fast).zip(clues.total("step.clients"));
+    let shorter = backlog
+        .filter(|may| may.slow < may.fast)
+        .zip(clues.total("step.clients"));
     let short = shorter.is_some_and(|(may, clients)| may.slow < clients.slow);
-    let most = waited.more() >= MOST_OF_CHANGE.value * clues.turn().more().max(0.0) && waited.more() > 0.0;
+    let most =
+        waited.more() >= MOST_OF_CHANGE.value * clues.turn().more().max(0.0) && waited.more() > 0.0;
     (most && (overflows || full || short)).then(|| {
         let waited = clues.arrow(waited, "seconds");
-        format!("clients that wait to be let in, with the listen queue full: {waited} of a transaction")
+        format!(
+            "clients that wait to be let in, with the listen queue full: {waited} of a transaction"
+        )
     })
 }
 
@@ -167,7 +250,8 @@ fn lost(clues: &Clues) -> Option<(String, bool)> {
     };
     let more = |name| clues.per_transaction(name).map_or(0.0, Pair::more);
     let probes = more("tcp.retransmits") < MOST_OF_CHANGE.value * more("tcp.delayed_acks");
-    fits("net.drops", "drops").or_else(|| fits("tcp.retransmits", "retransmits").filter(|_| !probes))
+    fits("net.drops", "drops")
+        .or_else(|| fits("tcp.retransmits", "retransmits").filter(|_| !probes))
 }
 
 /// Whether segments that were lost and sent again make the most of what transactions take longer: their requests
@@ -181,26 +265,45 @@ pub(super) fn delay(clues: &Clues) -> Sign {
     match lost(clues) {
         Some((text, surely)) => growth::against(text, surely),
         // So often they are a pattern, however long each was.
-        None if clues.per_transaction("tcp.delayed_acks").is_some_and(|pair| pair.slow >= limit("network.delay")) => {
-            grows(clues, "tcp.delayed_acks", TWICE.value, "delayed acknowledgements")
+        None if clues
+            .per_transaction("tcp.delayed_acks")
+            .is_some_and(|pair| pair.slow >= limit("network.delay")) =>
+        {
+            grows(
+                clues,
+                "tcp.delayed_acks",
+                TWICE.value,
+                "delayed acknowledgements",
+            )
         }
-        None => costs(clues, "tcp.delayed_acks", DELAYED_ACK.value, "delayed acknowledgements"),
+        None => costs(
+            clues,
+            "tcp.delayed_acks",
+            DELAYED_ACK.value,
+            "delayed acknowledgements",
+        ),
     }
 }
 
 /// Calls that send: what a queueing discipline does with a packet is done in them, or in an interrupt after.
-const SENDING: [&str; 7] = ["write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile"];
+const SENDING: [&str; 7] = [
+    "write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile",
+];
 
 /// A part of a budget in which packets are sent.
 pub(super) fn of_sending(_: Layer, part: &str) -> bool {
-    part == name::INTERRUPTS || part.strip_prefix(name::KERNEL).is_some_and(|call| SENDING.contains(&call))
+    part == name::INTERRUPTS
+        || part
+            .strip_prefix(name::KERNEL)
+            .is_some_and(|call| SENDING.contains(&call))
 }
 
 /// A queueing discipline that limits or delays on the slower side only, where what it holds up takes a good part of
 /// what is longer.
 pub(super) fn shaped(clues: &Clues) -> Option<String> {
     let shapers = shapers(clues)?;
-    let held = clues.parts(|layer, part| of_sending(layer, part) || Kind::of(layer, part) == Kind::Network);
+    let held = clues
+        .parts(|layer, part| of_sending(layer, part) || Kind::of(layer, part) == Kind::Network);
     is_good_part(clues, held.more()).then(|| {
         let (set, held) = (clues.arrow(shapers, ""), clues.arrow(held, "seconds"));
         format!(
@@ -212,7 +315,9 @@ pub(super) fn shaped(clues: &Clues) -> Option<String> {
 
 /// Whether that is a good part with its whole interval.
 pub(super) fn surely_shaped(clues: &Clues) -> bool {
-    let held = |layer: Layer, part: &str| of_sending(layer, part) || Kind::of(layer, part) == Kind::Network;
+    let held = |layer: Layer, part: &str| {
+        of_sending(layer, part) || Kind::of(layer, part) == Kind::Network
+    };
     clues.followed() && is_good_part(clues, clues.parts(held).more() - clues.width(held))
 }
 
@@ -229,8 +334,18 @@ pub(super) fn shaping(clues: &Clues) -> Sign {
         Perhaps(text) => return NotGrown(text, None),
         _ => {}
     }
-    let on_the_way = followed(clues, &[Place::OnTheWay], "on the way between server and client");
-    match on_the_way.unwrap_or_else(|| higher(clues, "queue.network.mean", "bytes on the way between the sockets")) {
+    let on_the_way = followed(
+        clues,
+        &[Place::OnTheWay],
+        "on the way between server and client",
+    );
+    match on_the_way.unwrap_or_else(|| {
+        higher(
+            clues,
+            "queue.network.mean",
+            "bytes on the way between the sockets",
+        )
+    }) {
         // Acknowledgements that come late would fit as well.
         Fits(_) if clues.total("tcp.delayed_acks").is_none() => Unknown,
         sign => sign,
@@ -244,17 +359,25 @@ pub(super) fn peer(clues: &Clues) -> Sign {
 
 pub(super) fn client_saturated(clues: &Clues) -> Sign {
     // Over several passes, the share of those in which it said so.
-    if clues.total("step.client.saturated").is_some_and(|p| p.slow > MOST_PASSES.value && p.fast < MOST_PASSES.value) {
-        return Fits("the load generator found itself to be the limit on the slower side only".into());
+    if clues
+        .total("step.client.saturated")
+        .is_some_and(|p| p.slow > MOST_PASSES.value && p.fast < MOST_PASSES.value)
+    {
+        return Fits(
+            "the load generator found itself to be the limit on the slower side only".into(),
+        );
     }
     if let Some(text) = client_does_more(clues).or_else(|| client_stopped(clues)) {
         return Fits(text);
     }
-    let Some(counted) = client_share(clues) else { return Unknown };
+    let Some(counted) = client_share(clues) else {
+        return Unknown;
+    };
     let share = counted.pair;
     let [on_slow, on_fast] = [share.slow, share.fast].map(|share| share * 100.0);
-    let text =
-        format!("the load generator used {on_slow:.0} % of its CPUs on the slower side, {on_fast:.0} % on the other");
+    let text = format!(
+        "the load generator used {on_slow:.0} % of its CPUs on the slower side, {on_fast:.0} % on the other"
+    );
     let full = |share: f64| share > limit("client.saturated");
     let ([fast_low, fast_high], [slow_low, slow_high]) = (counted.fast(), counted.slow());
     match full(share.slow) && !full(share.fast) {
@@ -266,13 +389,22 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
 /// A load generator that does clearly more for each transaction than on the other side, by its CPU time, between
 /// requests and in them: the most of the change is in its own work and in what waits for the CPUs that it has.
 fn client_does_more(clues: &Clues) -> Option<String> {
-    let work =
-        clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0 && c.ratio() > CLIENT_DOES_MORE.value)?;
+    let work = clues
+        .per_transaction("client.cpu.seconds")
+        .filter(|c| c.fast > 0.0 && c.ratio() > CLIENT_DOES_MORE.value)?;
     // Who is sent the same in more pieces reads more often: that is the server's doing.
-    if clues.calls_per_transaction().is_some_and(|calls| calls.ratio() * SAME_COST.value >= work.ratio()) {
+    if clues
+        .calls_per_transaction()
+        .is_some_and(|calls| calls.ratio() * SAME_COST.value >= work.ratio())
+    {
         return None;
     }
-    let behind = clues.parts(|layer, part| matches!(Kind::of(layer, part), Kind::ClientCpuClient | Kind::CpuClient));
+    let behind = clues.parts(|layer, part| {
+        matches!(
+            Kind::of(layer, part),
+            Kind::ClientCpuClient | Kind::CpuClient
+        )
+    });
     let change = clues.turn().more();
     let more = work.more() + behind.more().max(0.0);
     (clues.followed() && change > 0.0 && more > MOST_OF_CHANGE.value * change).then(|| {
@@ -284,18 +416,35 @@ fn client_does_more(clues: &Clues) -> Option<String> {
 /// A quota of the load generator's own, whose stops make the most of what transactions take longer: while it is
 /// stopped, all of its clients wait. The kernel adds the stops up over CPUs.
 pub(super) fn client_stopped(clues: &Clues) -> Option<String> {
-    let stopped = clues.total("client.throttle.seconds").filter(|p| p.slow > 0.0)?;
+    let stopped = clues
+        .total("client.throttle.seconds")
+        .filter(|p| p.slow > 0.0)?;
     let (elapsed, turn) = (clues.total("elapsed.seconds")?, clues.turn());
     let share = |stopped: f64, elapsed: f64| (stopped / elapsed.max(1e-9)).min(1.0);
-    let (fast, slow) = (share(stopped.fast, elapsed.fast), share(stopped.slow, elapsed.slow));
-    let most = turn.more() > 0.0 && slow * turn.slow - fast * turn.fast >= MOST_OF_CHANGE.value * turn.more();
-    most.then(|| format!("a quota stopped the load generator for {} of the time on the slower side", percent(slow)))
+    let (fast, slow) = (
+        share(stopped.fast, elapsed.fast),
+        share(stopped.slow, elapsed.slow),
+    );
+    let most = turn.more() > 0.0
+        && slow * turn.slow - fast * turn.fast >= MOST_OF_CHANGE.value * turn.more();
+    most.then(|| {
+        format!(
+            "a quota stopped the load generator for {} of the time on the slower side",
+            percent(slow)
+        )
+    })
 }
 
 /// The share of its CPUs that the load generator used.
 fn client_share(clues: &Clues) -> Option<Growth> {
-    let (cpu, elapsed, cpus) =
-        (clues.total("client.cpu.seconds")?, clues.total("elapsed.seconds")?, clues.total("step.client.cpus")?);
-    let of_all = Pair { fast: elapsed.fast * cpus.fast.max(1.0), slow: elapsed.slow * cpus.slow.max(1.0) };
+    let (cpu, elapsed, cpus) = (
+        clues.total("client.cpu.seconds")?,
+        clues.total("elapsed.seconds")?,
+        clues.total("step.client.cpus")?,
+    );
+    let of_all = Pair {
+        fast: elapsed.fast * cpus.fast.max(1.0),
+        slow: elapsed.slow * cpus.slow.max(1.0),
+    };
     Some(clues.in_cpus(cpu, of_all))
 }

@@ -20,20 +20,45 @@ const PRIORITY: &[&str] = &["server.nice", "cgroup.cpu_weight.version"];
 const A_QUOTA: &str = "a quota that stops the server would fit as well";
 
 const APART: &[Apart] = &[
-    Apart { cause: "cpu.affinity", by: THROTTLED, other: A_QUOTA },
-    Apart { cause: "cpu.saturated", by: THROTTLED, other: A_QUOTA },
-    Apart { cause: "cpu.contention", by: THROTTLED, other: A_QUOTA },
-    Apart { cause: "cpu.contention", by: PRIORITY, other: "a lower priority of the server would fit as well" },
+    Apart {
+        cause: "cpu.affinity",
+        by: THROTTLED,
+        other: A_QUOTA,
+    },
+    Apart {
+        cause: "cpu.saturated",
+        by: THROTTLED,
+        other: A_QUOTA,
+    },
+    Apart {
+        cause: "cpu.contention",
+        by: THROTTLED,
+        other: A_QUOTA,
+    },
+    Apart {
+        cause: "cpu.contention",
+        by: PRIORITY,
+        other: "a lower priority of the server would fit as well",
+    },
 ];
 
 /// What is missing to tell a cause from others, a sentence each.
 pub(super) fn missing(cause: &str, clues: &Clues) -> Vec<String> {
     let sentence = |apart: &Apart| {
-        let one = |name: &&str| Some(format!("{name} cannot be compared ({})", clues.why_missing(name)?));
+        let one = |name: &&str| {
+            Some(format!(
+                "{name} cannot be compared ({})",
+                clues.why_missing(name)?
+            ))
+        };
         let all: Vec<String> = apart.by.iter().map(one).collect::<Option<_>>()?;
         Some(format!("{}: {}", all.join(", "), apart.other))
     };
-    APART.iter().filter(|apart| apart.cause == cause).filter_map(sentence).collect()
+    APART
+        .iter()
+        .filter(|apart| apart.cause == cause)
+        .filter_map(sentence)
+        .collect()
 }
 
 /// Takes guilt from causes that nothing tells from others, and says of all that are accused what is missing.
@@ -56,7 +81,11 @@ mod tests {
     #[test]
     fn what_is_told_apart_is_in_the_registry() {
         for apart in APART {
-            assert!(cause(apart.cause).is_some() && !apart.by.is_empty(), "{}", apart.cause);
+            assert!(
+                cause(apart.cause).is_some() && !apart.by.is_empty(),
+                "{}",
+                apart.cause
+            );
         }
     }
 }

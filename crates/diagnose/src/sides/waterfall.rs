@@ -64,7 +64,11 @@ pub struct WaterfallStep {
 /// The waterfall of every workload step that both sides have a budget of.
 pub fn waterfalls<'a>(base: Evidence<'a>, new: Evidence<'a>, costs: &[UnitCost]) -> Vec<Waterfall> {
     let fall = |b: &'a Budget| {
-        let n = new.steps.budgets.iter().find(|n| n.workload == b.workload && n.params == b.params)?;
+        let n = new
+            .steps
+            .budgets
+            .iter()
+            .find(|n| n.workload == b.workload && n.params == b.params)?;
         let mut fall = between(b, n);
         predict(&mut fall, &Clues::new(base, new, b, n), costs);
         Some(fall)
@@ -76,19 +80,41 @@ pub fn waterfalls<'a>(base: Evidence<'a>, new: Evidence<'a>, costs: &[UnitCost])
 pub fn between(base: &Budget, new: &Budget) -> Waterfall {
     let (base_seconds, new_seconds) = (wall(base), wall(new));
     let change = new_seconds - base_seconds;
-    let names: BTreeSet<(Layer, &str)> =
-        base.parts.iter().chain(&new.parts).map(|p| (p.layer, p.component.as_str())).collect();
+    let names: BTreeSet<(Layer, &str)> = base
+        .parts
+        .iter()
+        .chain(&new.parts)
+        .map(|p| (p.layer, p.component.as_str()))
+        .collect();
     let of = |b: &Budget, layer: Layer, component: &str| -> f64 {
-        b.parts.iter().filter(|p| p.layer == layer && p.component == component).map(|p| p.seconds_per_transaction).sum()
+        b.parts
+            .iter()
+            .filter(|p| p.layer == layer && p.component == component)
+            .map(|p| p.seconds_per_transaction)
+            .sum()
     };
     let step = |(layer, component): (Layer, &str)| {
         let (b, n) = (of(base, layer, component), of(new, layer, component));
         let share = if change == 0.0 { 0.0 } else { (n - b) / change };
-        WaterfallStep { layer, component: component.to_owned(), base_seconds: b, new_seconds: n, share }
+        WaterfallStep {
+            layer,
+            component: component.to_owned(),
+            base_seconds: b,
+            new_seconds: n,
+            share,
+        }
     };
     let mut steps: Vec<WaterfallStep> = names.into_iter().map(step).collect();
-    steps.sort_by(|a, b| (b.new_seconds - b.base_seconds).abs().total_cmp(&(a.new_seconds - a.base_seconds).abs()));
-    let unexplained_seconds = change - steps.iter().map(|s| s.new_seconds - s.base_seconds).sum::<f64>();
+    steps.sort_by(|a, b| {
+        (b.new_seconds - b.base_seconds)
+            .abs()
+            .total_cmp(&(a.new_seconds - a.base_seconds).abs())
+    });
+    let unexplained_seconds = change
+        - steps
+            .iter()
+            .map(|s| s.new_seconds - s.base_seconds)
+            .sum::<f64>();
     Waterfall {
         workload: base.workload.clone(),
         params: base.params.clone(),
@@ -109,12 +135,17 @@ const WORTH_TELLING: f64 = 1e-9;
 fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
     let change = fall.new_seconds - fall.base_seconds;
     let (mut seconds, mut needed, mut seen) = (0.0, Vec::new(), BTreeSet::new());
-    for (call, cost) in costs.iter().flat_map(|cost| cost.calls.iter().map(move |call| (call, cost))) {
+    for (call, cost) in costs
+        .iter()
+        .flat_map(|cost| cost.calls.iter().map(move |call| (call, cost)))
+    {
         // Of several rows the first is taken.
         if !seen.insert(call) {
             continue;
         }
-        let Some(each) = clues.per_transaction(&format!("server.call.{call}.count")) else { continue };
+        let Some(each) = clues.per_transaction(&format!("server.call.{call}.count")) else {
+            continue;
+        };
         let [before, after] = clues.base_first(each);
         // Slower calls at the old count, and additional calls at the new cost.
         let added = ((cost.new - cost.base) * before + (after - before) * cost.new) * 1e-9;
@@ -123,9 +154,13 @@ fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
         }
         needed.extend(would_need(call, cost, after, change));
         seconds += added;
-        let ([base, new], micros) = ([cost.base, cost.new].map(|ns| Unit::Nanoseconds.format(ns)), added * 1e6);
+        let ([base, new], micros) = (
+            [cost.base, cost.new].map(|ns| Unit::Nanoseconds.format(ns)),
+            added * 1e6,
+        );
         let calls = format!("{call}: {before:.1} → {after:.1} calls a transaction");
-        fall.predictions.push(format!("{calls} at {base} → {new}: {micros:+.1} µs"));
+        fall.predictions
+            .push(format!("{calls} at {base} → {new}: {micros:+.1} µs"));
     }
     if !fall.predictions.is_empty() && change != 0.0 {
         fall.predicted_share = Some(seconds / change);
@@ -176,8 +211,13 @@ mod tests {
 
     #[test]
     fn the_steps_and_the_rest_add_up_to_the_change() {
-        let base =
-            budget(&[(Layer::Application, "user code", 1e-3), (Layer::Scheduler, "waiting for a CPU", 1e-4)], 1.2e-3);
+        let base = budget(
+            &[
+                (Layer::Application, "user code", 1e-3),
+                (Layer::Scheduler, "waiting for a CPU", 1e-4),
+            ],
+            1.2e-3,
+        );
         let new = budget(
             &[
                 (Layer::Application, "user code", 1e-3),
@@ -187,8 +227,12 @@ mod tests {
             3.3e-3,
         );
         let fall = between(&base, &new);
-        let sum: f64 =
-            fall.steps.iter().map(|s| s.new_seconds - s.base_seconds).sum::<f64>() + fall.unexplained_seconds;
+        let sum: f64 = fall
+            .steps
+            .iter()
+            .map(|s| s.new_seconds - s.base_seconds)
+            .sum::<f64>()
+            + fall.unexplained_seconds;
         assert!((sum - 2.1e-3).abs() < 1e-12);
         assert_eq!(fall.steps[0].component, "waiting for a CPU");
         assert!((fall.steps[0].share - 1.9 / 2.1).abs() < 1e-9);

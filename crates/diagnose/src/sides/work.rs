@@ -19,20 +19,36 @@ pub(super) fn together(clues: &Clues) -> bool {
 /// Another compiler or library on the same processor, or a parameter of the sides that names a build.
 pub(super) fn build(clues: &Clues) -> Option<String> {
     let same_cpu = clues.fast().host.cpu.model == clues.slow().host.cpu.model;
-    let differs = || clues.fast().host_clues(&clues.slow(), &["compilers", "C library"]).into_iter().next();
-    let named = clues.changed.iter().find(|c| c.is_build).map(|c| c.words.clone());
+    let differs = || {
+        clues
+            .fast()
+            .host_clues(&clues.slow(), &["compilers", "C library"])
+            .into_iter()
+            .next()
+    };
+    let named = clues
+        .changed
+        .iter()
+        .find(|c| c.is_build)
+        .map(|c| c.words.clone());
     named.or_else(|| differs().filter(|_| same_cpu))
 }
 
 /// A parameter or variable that differs between the sides and is no build.
 pub(super) fn setting(clues: &Clues) -> Option<String> {
-    clues.changed.iter().find(|c| !c.is_build).map(|c| c.words.clone())
+    clues
+        .changed
+        .iter()
+        .find(|c| !c.is_build)
+        .map(|c| c.words.clone())
 }
 
 /// Page faults of the server per transaction.
 pub(super) fn faults(clues: &Clues) -> Option<Growth> {
     let minor = clues.per_transaction("server.faults.minor")?;
-    let all = clues.per_transaction("server.faults.major").map(|major| Pair::sum(minor, major));
+    let all = clues
+        .per_transaction("server.faults.major")
+        .map(|major| Pair::sum(minor, major));
     match all {
         Some(all) => clues.growth_of(all, &["server.faults.minor", "server.faults.major"]),
         None => clues.growth_of(minor, &["server.faults.minor"]),
@@ -43,17 +59,27 @@ pub(super) fn faults(clues: &Clues) -> Option<Growth> {
 /// interval.
 pub(super) fn more_than_few(count: &Growth, by: f64, few: f64) -> [bool; 2] {
     let middle = count.pair.ratio() > by && count.pair.slow > few;
-    [middle, middle && count.ratio()[0] > by && count.slow()[0] > few]
+    [
+        middle,
+        middle && count.ratio()[0] > by && count.slow()[0] > few,
+    ]
 }
 
 /// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed, and whether that is
 /// so for sure.
 pub(super) fn more_to_do(clues: &Clues) -> Option<(String, bool)> {
-    if ["server.thp_disabled", "server.seccomp.filters", "server.store_bypass.mitigated"]
-        .iter()
-        .any(|name| set_now(clues, name))
+    if [
+        "server.thp_disabled",
+        "server.seccomp.filters",
+        "server.store_bypass.mitigated",
+    ]
+    .iter()
+    .any(|name| set_now(clues, name))
     {
-        return Some(("a setting of the server's tasks differs that costs CPU time".into(), true));
+        return Some((
+            "a setting of the server's tasks differs that costs CPU time".into(),
+            true,
+        ));
     }
     if let Some(more) = round_trips(clues) {
         return Some((more, true));
@@ -61,7 +87,12 @@ pub(super) fn more_to_do(clues: &Clues) -> Option<(String, bool)> {
     let grew = |count: Option<Growth>, least: f64, words: &str| {
         let count = count?;
         let [middle, surely] = more_than_few(&count, MORE_TO_DO.value, least);
-        middle.then(|| (format!("{words} a transaction: {}", clues.arrow(count.pair, "")), surely))
+        middle.then(|| {
+            (
+                format!("{words} a transaction: {}", clues.arrow(count.pair, "")),
+                surely,
+            )
+        })
     };
     let (of_faults, of_calls) = (
         grew(faults(clues), FEW_FAULTS.value, "faults"),
@@ -76,7 +107,11 @@ pub(super) fn more_to_do(clues: &Clues) -> Option<(String, bool)> {
 /// Round trips between client and server that a transaction makes more of on the slower side: each asks for the
 /// server's work, its calls, and waits for CPUs and the network again.
 pub(super) fn round_trips(clues: &Clues) -> Option<String> {
-    let turns =
-        clues.total("step.turns_per_transaction").filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS.value)?;
-    Some(format!("a transaction makes {} round trips to the server", clues.arrow(turns, "")))
+    let turns = clues
+        .total("step.turns_per_transaction")
+        .filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS.value)?;
+    Some(format!(
+        "a transaction makes {} round trips to the server",
+        clues.arrow(turns, "")
+    ))
 }

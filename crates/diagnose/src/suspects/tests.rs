@@ -54,7 +54,13 @@ const QUIET: &[(&str, f64)] = &[
 const WORK: [Row; 4] = [
     (Layer::Application, "server user code", "", &[], [200.0; 3]),
     (Layer::Kernel, "kernel: read", "", &[], [150.0; 3]),
-    (Layer::Storage, "disk: in the device", "", &["disk"], [30.0; 3]),
+    (
+        Layer::Storage,
+        "disk: in the device",
+        "",
+        &["disk"],
+        [30.0; 3],
+    ),
     (Layer::Client, "client user and kernel", "", &[], [40.0; 3]),
 ];
 
@@ -65,11 +71,20 @@ fn totals(with: &[(&str, f64)]) -> Readings {
 }
 
 fn step() -> StepFigures {
-    StepFigures { transactions: 10_000, elapsed_s: 10.0, clients: 4.0, client_cpus: 2, ..StepFigures::default() }
+    StepFigures {
+        transactions: 10_000,
+        elapsed_s: 10.0,
+        clients: 4.0,
+        client_cpus: 2,
+        ..StepFigures::default()
+    }
 }
 
 fn followed(extra: &[Row]) -> Paths {
-    Paths { generator: None, ..paths(&[&WORK, extra].concat(), 0.01) }
+    Paths {
+        generator: None,
+        ..paths(&[&WORK, extra].concat(), 0.01)
+    }
 }
 
 fn judged(step: &StepFigures, with: &[(&str, f64)], paths: Option<&Paths>) -> Vec<Finding> {
@@ -80,21 +95,34 @@ fn judged(step: &StepFigures, with: &[(&str, f64)], paths: Option<&Paths>) -> Ve
 /// The cause must be named first and guilty, and alone be guilty; returns all findings.
 fn first(cause: &str, extra: &[Row], with: &[(&str, f64)]) -> Vec<Finding> {
     let found = judged(&step(), with, Some(&followed(extra)));
-    let guilty: Vec<&str> = found.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect();
+    let guilty: Vec<&str> = found
+        .iter()
+        .filter(|f| f.status == Status::Guilty)
+        .map(|f| f.cause.as_str())
+        .collect();
     assert_eq!(guilty, [cause], "{found:#?}");
     assert_eq!(found[0].cause, cause, "it is named first");
     // Without the paths the same counters point to it at most.
     let unfollowed = judged(&step(), with, None);
-    assert!(unfollowed.iter().all(|f| f.status != Status::Guilty), "{unfollowed:#?}");
+    assert!(
+        unfollowed.iter().all(|f| f.status != Status::Guilty),
+        "{unfollowed:#?}"
+    );
     found
 }
 
 fn status(found: &[Finding], cause: &str) -> Status {
-    found.iter().find(|f| f.cause == cause).unwrap_or_else(|| panic!("{cause} was not looked at")).status
+    found
+        .iter()
+        .find(|f| f.cause == cause)
+        .unwrap_or_else(|| panic!("{cause} was not looked at"))
+        .status
 }
 
 fn says(found: &[Finding], cause: &str, words: &str) -> bool {
-    found.iter().any(|f| f.cause == cause && f.evidence.iter().any(|e| e.contains(words)))
+    found
+        .iter()
+        .any(|f| f.cause == cause && f.evidence.iter().any(|e| e.contains(words)))
 }
 
 const fn cpu<'a>(whom: &'a str, chain: &'a [&'a str], us: f64) -> Row<'a> {
@@ -108,26 +136,58 @@ const fn disk<'a>(component: &'a str, whom: &'a str, us: f64) -> Row<'a> {
 #[test]
 fn nobody_is_guilty_of_a_healthy_server_and_everybody_has_a_figure() {
     let found = judged(&step(), &[], Some(&followed(&[])));
-    assert!(found.iter().all(|f| f.status != Status::Guilty), "{found:#?}");
+    assert!(
+        found.iter().all(|f| f.status != Status::Guilty),
+        "{found:#?}"
+    );
     let figure = |e: &String| e.contains(|c: char| c.is_ascii_digit()) || e.contains("no ");
-    assert!(found.iter().all(|f| f.status != Status::NotJudged || f.cause == "memory.page_size"), "{found:#?}");
-    assert!(found.iter().all(|f| f.evidence.first().is_some_and(figure)), "{found:#?}");
+    assert!(
+        found
+            .iter()
+            .all(|f| f.status != Status::NotJudged || f.cause == "memory.page_size"),
+        "{found:#?}"
+    );
+    assert!(
+        found.iter().all(|f| f.evidence.first().is_some_and(figure)),
+        "{found:#?}"
+    );
     assert!(found.len() >= 20, "{}", found.len());
 }
 
 #[test]
 fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
-    let busy = [("cpu.idle.seconds", 0.0), ("other.cpu.seconds", 12.0), ("other.cpu.stress.seconds", 11.0)];
+    let busy = [
+        ("cpu.idle.seconds", 0.0),
+        ("other.cpu.seconds", 12.0),
+        ("other.cpu.stress.seconds", 11.0),
+    ];
     let found = first("cpu.contention", &[cpu("stress", &[], 300.0)], &busy);
     assert!(says(&found, "cpu.contention", "stress"));
     let lowered = [&busy[..], &[("server.nice", 19.0)]].concat();
     first("cpu.priority", &[cpu("stress", &[], 300.0)], &lowered);
-    let weight = [&busy[..], &[("cgroup.cpu_weight", 2.0), ("cgroup.cpu_weight.version", 2.0)]].concat();
+    let weight = [
+        &busy[..],
+        &[
+            ("cgroup.cpu_weight", 2.0),
+            ("cgroup.cpu_weight.version", 2.0),
+        ],
+    ]
+    .concat();
     first("cpu.priority", &[cpu("stress", &[], 300.0)], &weight);
-    let throttled = [("throttle.seconds", 5.0), ("throttle.throttled_periods", 90.0), ("cgroup.cpu_quota.cpus", 0.5)];
+    let throttled = [
+        ("throttle.seconds", 5.0),
+        ("throttle.throttled_periods", 90.0),
+        ("cgroup.cpu_quota.cpus", 0.5),
+    ];
     let found = first("cpu.quota", &[cpu("idle CPU", &[], 300.0)], &throttled);
-    assert!(!says(&found, "cpu.quota", "above"), "its own group's, or of a record that does not tell whose");
-    for (levels, words) in [(1.0, "a control group one level above"), (3.0, "a control group 3 levels above")] {
+    assert!(
+        !says(&found, "cpu.quota", "above"),
+        "its own group's, or of a record that does not tell whose"
+    );
+    for (levels, words) in [
+        (1.0, "a control group one level above"),
+        (3.0, "a control group 3 levels above"),
+    ] {
         let found = first(
             "cpu.quota",
             &[cpu("idle CPU", &[], 300.0)],
@@ -135,63 +195,160 @@ fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
         );
         assert!(says(&found, "cpu.quota", words), "{found:#?}");
     }
-    let busy_meanwhile = judged(&step(), &throttled, Some(&followed(&[cpu("stress", &[], 300.0)])));
+    let busy_meanwhile = judged(
+        &step(),
+        &throttled,
+        Some(&followed(&[cpu("stress", &[], 300.0)])),
+    );
     assert_eq!(
         status(&busy_meanwhile, "cpu.quota"),
         Status::Guilty,
         "it stood still for so long, whoever ran meanwhile"
     );
     let shorter = [&throttled[..], &[("throttle.seconds", 0.5)]].concat();
-    let busy_meanwhile = judged(&step(), &shorter, Some(&followed(&[cpu("stress", &[], 300.0)])));
+    let busy_meanwhile = judged(
+        &step(),
+        &shorter,
+        Some(&followed(&[cpu("stress", &[], 300.0)])),
+    );
     assert_eq!(
         status(&busy_meanwhile, "cpu.quota"),
         Status::Suspected,
         "a quota that cut its periods short is not cleared by who ran meanwhile"
     );
-    assert_eq!(status(&busy_meanwhile, "cpu.contention"), Status::Suspected, "nor is who ran meanwhile guilty");
-    first("cpu.affinity", &[cpu("idle CPU", &[], 300.0)], &[("server.cpus_allowed", 1.0)]);
-    let busy_server = [("server.user.seconds", 16.0)];
-    let own = judged(&step(), &busy_server, Some(&followed(&[cpu("the server itself", &[], 300.0)])));
-    assert_eq!((status(&own, "cpu.saturated"), status(&own, "cpu.contention")), (Status::Suspected, Status::Cleared));
-    let clients = judged(&step(), &[], Some(&followed(&[cpu("the client", &[], 300.0)])));
     assert_eq!(
-        (status(&clients, "client.saturated"), status(&clients, "cpu.contention")),
+        status(&busy_meanwhile, "cpu.contention"),
+        Status::Suspected,
+        "nor is who ran meanwhile guilty"
+    );
+    first(
+        "cpu.affinity",
+        &[cpu("idle CPU", &[], 300.0)],
+        &[("server.cpus_allowed", 1.0)],
+    );
+    let busy_server = [("server.user.seconds", 16.0)];
+    let own = judged(
+        &step(),
+        &busy_server,
+        Some(&followed(&[cpu("the server itself", &[], 300.0)])),
+    );
+    assert_eq!(
+        (
+            status(&own, "cpu.saturated"),
+            status(&own, "cpu.contention")
+        ),
+        (Status::Suspected, Status::Cleared)
+    );
+    let clients = judged(
+        &step(),
+        &[],
+        Some(&followed(&[cpu("the client", &[], 300.0)])),
+    );
+    assert_eq!(
+        (
+            status(&clients, "client.saturated"),
+            status(&clients, "cpu.contention")
+        ),
         (Status::Suspected, Status::Cleared)
     );
 }
 
 #[test]
 fn a_lock_is_its_holders_work_and_not_its_holders_waiting() {
-    let held = |component, layer| -> Row<'_> { (layer, component, "mariadbd", &["queue", "lock"], [400.0; 3]) };
-    let found = first("app.lock", &[held("server user code", Layer::Application)], &[]);
-    assert!(says(&found, "app.lock", "queue → lock → server user code"), "{found:#?}");
+    let held = |component, layer| -> Row<'_> {
+        (layer, component, "mariadbd", &["queue", "lock"], [400.0; 3])
+    };
+    let found = first(
+        "app.lock",
+        &[held("server user code", Layer::Application)],
+        &[],
+    );
+    assert!(
+        says(&found, "app.lock", "queue → lock → server user code"),
+        "{found:#?}"
+    );
     first("app.lock", &[held("sleeping", Layer::Application)], &[]);
-    let in_device = (Layer::Storage, "disk: in the device", "", &["queue", "lock"][..], [400.0; 3]);
+    let in_device = (
+        Layer::Storage,
+        "disk: in the device",
+        "",
+        &["queue", "lock"][..],
+        [400.0; 3],
+    );
     let found = first("storage.latency", &[in_device], &[]);
-    assert!(says(&found, "storage.latency", "queue → lock → disk: in the device"), "told as one chain");
+    assert!(
+        says(
+            &found,
+            "storage.latency",
+            "queue → lock → disk: in the device"
+        ),
+        "told as one chain"
+    );
     assert_eq!(status(&found, "app.lock"), Status::Cleared);
-    first("cpu.contention", &[cpu("stress", &["lock"], 400.0)], &[("other.cpu.seconds", 12.0)]);
-    let cached = StepFigures { query_cache: Some(true), ..step() };
-    let found = judged(&cached, &[], Some(&followed(&[held("server user code", Layer::Application)])));
+    first(
+        "cpu.contention",
+        &[cpu("stress", &["lock"], 400.0)],
+        &[("other.cpu.seconds", 12.0)],
+    );
+    let cached = StepFigures {
+        query_cache: Some(true),
+        ..step()
+    };
+    let found = judged(
+        &cached,
+        &[],
+        Some(&followed(&[held("server user code", Layer::Application)])),
+    );
     assert_eq!(status(&found, "app.query_cache"), Status::Suspected);
 }
 
 #[test]
 fn storage_is_told_apart_by_where_in_the_disk_requests_wait() {
-    first("storage.throttle", &[disk("disk: held back before the queue", "", 500.0)], &[("cgroup.disk_limits", 1.0)]);
-    first("storage.throttle", &[disk("disk: held back before the queue", "", 500.0)], &[]);
-    first("storage.latency", &[disk("disk: in the device", "", 500.0)], &[]);
-    first("storage.latency", &[disk("disk: in the queue", "the server itself", 500.0)], &[]);
-    let found = first("storage.contention", &[disk("disk: in the queue", "backup", 500.0)], &[]);
-    assert!(says(&found, "storage.contention", "backup"));
-    let beside = [("other.disk.bytes", 5e8), ("disk.busy.seconds", 9.0), ("other.disk.dd.bytes", 5e8)];
+    first(
+        "storage.throttle",
+        &[disk("disk: held back before the queue", "", 500.0)],
+        &[("cgroup.disk_limits", 1.0)],
+    );
+    first(
+        "storage.throttle",
+        &[disk("disk: held back before the queue", "", 500.0)],
+        &[],
+    );
+    first(
+        "storage.latency",
+        &[disk("disk: in the device", "", 500.0)],
+        &[],
+    );
+    first(
+        "storage.latency",
+        &[disk("disk: in the queue", "the server itself", 500.0)],
+        &[],
+    );
     let found = first(
         "storage.contention",
-        &[disk("disk: in the queue", "dd", 100.0), disk("disk: in the device", "", 500.0)],
+        &[disk("disk: in the queue", "backup", 500.0)],
+        &[],
+    );
+    assert!(says(&found, "storage.contention", "backup"));
+    let beside = [
+        ("other.disk.bytes", 5e8),
+        ("disk.busy.seconds", 9.0),
+        ("other.disk.dd.bytes", 5e8),
+    ];
+    let found = first(
+        "storage.contention",
+        &[
+            disk("disk: in the queue", "dd", 100.0),
+            disk("disk: in the device", "", 500.0),
+        ],
         &beside,
     );
     assert!(says(&found, "storage.contention", "dd"));
-    let found = first("storage.contention", &[disk("disk: in the device", "dd", 500.0)], &beside);
+    let found = first(
+        "storage.contention",
+        &[disk("disk: in the device", "dd", 500.0)],
+        &beside,
+    );
     assert!(says(&found, "storage.contention", "dd"));
     let often = judged(
         &step(),
@@ -203,62 +360,178 @@ fn storage_is_told_apart_by_where_in_the_disk_requests_wait() {
 
 #[test]
 fn the_network_is_told_apart_by_peers_drops_overflows_and_delayed_acknowledgements() {
-    let way: Row = (Layer::Network, "on the way between server and client", "", &[], [900.0; 3]);
+    let way: Row = (
+        Layer::Network,
+        "on the way between server and client",
+        "",
+        &[],
+        [900.0; 3],
+    );
     first("network.shaping", &[way], &[("net.drops", 500.0)]);
     first("network.shaping", &[way], &[]);
     first("network.delay", &[way], &[("tcp.delayed_acks", 9000.0)]);
-    let peer: Row = (Layer::Network, "waiting for a peer", "billing", &["peer billing"], [900.0; 3]);
+    let peer: Row = (
+        Layer::Network,
+        "waiting for a peer",
+        "billing",
+        &["peer billing"],
+        [900.0; 3],
+    );
     let found = first("peer.slow", &[peer], &[]);
     assert!(says(&found, "peer.slow", "billing"));
     let mut outside = followed(&[]);
-    outside.generator =
-        Some(fingerpost_record::paths::Latency { count: 1000, mean: outside.latency.mean * 5.0, ..outside.latency });
+    outside.generator = Some(fingerpost_record::paths::Latency {
+        count: 1000,
+        mean: outside.latency.mean * 5.0,
+        ..outside.latency
+    });
     let found = judged(&step(), &[("tcp.listen_overflows", 300.0)], Some(&outside));
-    assert_eq!((found[0].cause.as_str(), found[0].status), ("network.accept_queue", Status::Guilty), "{found:#?}");
+    assert_eq!(
+        (found[0].cause.as_str(), found[0].status),
+        ("network.accept_queue", Status::Guilty),
+        "{found:#?}"
+    );
 }
 
 #[test]
 fn sleeping_memory_and_the_making_of_processes_have_their_causes() {
-    first("app.wait", &[(Layer::Application, "sleeping", "", &[], [500.0; 3])], &[]);
-    let swapping = [("memory.swap_in.pages", 20_000.0), ("psi.memory.some.seconds", 4.0)];
-    first("memory.limit", &[(Layer::Memory, "waiting for memory", "", &["memory"], [500.0; 3])], &swapping);
-    first("memory.limit", &[(Layer::Storage, "disk: in the device", "", &["memory", "disk"], [500.0; 3])], &swapping);
-    first("process.creation", &[(Layer::Kernel, "kernel: clone3", "", &[], [500.0; 3])], &[]);
+    first(
+        "app.wait",
+        &[(Layer::Application, "sleeping", "", &[], [500.0; 3])],
+        &[],
+    );
+    let swapping = [
+        ("memory.swap_in.pages", 20_000.0),
+        ("psi.memory.some.seconds", 4.0),
+    ];
+    first(
+        "memory.limit",
+        &[(
+            Layer::Memory,
+            "waiting for memory",
+            "",
+            &["memory"],
+            [500.0; 3],
+        )],
+        &swapping,
+    );
+    first(
+        "memory.limit",
+        &[(
+            Layer::Storage,
+            "disk: in the device",
+            "",
+            &["memory", "disk"],
+            [500.0; 3],
+        )],
+        &swapping,
+    );
+    first(
+        "process.creation",
+        &[(Layer::Kernel, "kernel: clone3", "", &[], [500.0; 3])],
+        &[],
+    );
 }
 
 #[test]
 fn a_client_that_is_the_limit_says_why() {
-    let told = StepFigures { client_saturated: Some("its 1 CPU was 99 % busy".into()), ..step() };
-    let found =
-        judged(&told, &[], Some(&followed(&[(Layer::Client, "client waiting for a CPU", "", &[], [500.0; 3])])));
-    assert_eq!((found[0].cause.as_str(), found[0].status), ("client.saturated", Status::Guilty));
+    let told = StepFigures {
+        client_saturated: Some("its 1 CPU was 99 % busy".into()),
+        ..step()
+    };
+    let found = judged(
+        &told,
+        &[],
+        Some(&followed(&[(
+            Layer::Client,
+            "client waiting for a CPU",
+            "",
+            &[],
+            [500.0; 3],
+        )])),
+    );
+    assert_eq!(
+        (found[0].cause.as_str(), found[0].status),
+        ("client.saturated", Status::Guilty)
+    );
     assert!(found[0].evidence[0].contains("99 %"));
-    assert_eq!(status(&judged(&told, &[], None), "client.saturated"), Status::Suspected);
+    assert_eq!(
+        status(&judged(&told, &[], None), "client.saturated"),
+        Status::Suspected
+    );
 }
 
 #[test]
 fn nobody_but_the_load_generator_is_guilty_on_an_untrusted_row() {
-    let told = StepFigures { client_saturated: Some("its 1 CPU was 99 % busy".into()), ..step() };
+    let told = StepFigures {
+        client_saturated: Some("its 1 CPU was 99 % busy".into()),
+        ..step()
+    };
     let rows: [Row; 2] = [
         (Layer::Application, "sleeping", "", &[], [900.0; 3]),
-        (Layer::Client, "client waiting for a CPU", "", &[], [500.0; 3]),
+        (
+            Layer::Client,
+            "client waiting for a CPU",
+            "",
+            &[],
+            [500.0; 3],
+        ),
     ];
     let mut found = judged(&told, &[], Some(&followed(&rows)));
-    assert_eq!((status(&found, "app.wait"), found[0].cause.as_str()), (Status::Guilty, "app.wait"));
+    assert_eq!(
+        (status(&found, "app.wait"), found[0].cause.as_str()),
+        (Status::Guilty, "app.wait")
+    );
     doubt(&mut found, "the client was the limit");
-    assert_eq!((status(&found, "app.wait"), status(&found, "client.saturated")), (Status::Suspected, Status::Guilty));
-    assert_eq!(found[0].cause, "client.saturated", "who is guilty comes first: {found:#?}");
-    assert!(says(&found, "app.wait", "not to be trusted: the client was the limit"), "{found:#?}");
+    assert_eq!(
+        (
+            status(&found, "app.wait"),
+            status(&found, "client.saturated")
+        ),
+        (Status::Suspected, Status::Guilty)
+    );
+    assert_eq!(
+        found[0].cause, "client.saturated",
+        "who is guilty comes first: {found:#?}"
+    );
+    assert!(
+        says(
+            &found,
+            "app.wait",
+            "not to be trusted: the client was the limit"
+        ),
+        "{found:#?}"
+    );
 }
 
 #[test]
 fn what_follows_from_what_is_said_once_on_an_untrusted_row() {
-    let rows =
-        [(Layer::Application, "server user code", "", &[][..], [600.0; 3]), cpu("the server itself", &[], 2000.0)];
-    let mut found = judged(&step(), &[("server.user.seconds", 18.0)], Some(&followed(&rows)));
+    let rows = [
+        (
+            Layer::Application,
+            "server user code",
+            "",
+            &[][..],
+            [600.0; 3],
+        ),
+        cpu("the server itself", &[], 2000.0),
+    ];
+    let mut found = judged(
+        &step(),
+        &[("server.user.seconds", 18.0)],
+        Some(&followed(&rows)),
+    );
     doubt(&mut found, "one in ten failed");
     let saturated = found.iter().find(|f| f.cause == "cpu.saturated").unwrap();
-    assert_eq!(saturated.evidence.iter().filter(|e| e.contains("follows from app.work")).count(), 1, "{saturated:#?}");
+    assert_eq!(
+        saturated
+            .evidence
+            .iter()
+            .filter(|e| e.contains("follows from app.work"))
+            .count(),
+        1,
+        "{saturated:#?}"
+    );
 }
 
 #[test]
@@ -274,7 +547,10 @@ fn what_only_a_comparison_can_prove_is_suspected_at_most() {
     ];
     let found = judged(
         &step(),
-        &[("server.seccomp.filters", 3.0), ("server.store_bypass.mitigated", 1.0)],
+        &[
+            ("server.seccomp.filters", 3.0),
+            ("server.store_bypass.mitigated", 1.0),
+        ],
         Some(&followed(&extra)),
     );
     for cause in ["syscall.entry", "cpu.mitigation", "app.work"] {
@@ -293,7 +569,11 @@ fn filters_before_each_call_are_no_code_of_the_servers() {
         ("server.thread_kernel.seconds", 8.5),
         ("server.call.read.cpu_seconds", 1.5),
     ];
-    let found = judged(&step(), &[&ticks[..], &[("server.seccomp.filters", 1.0)]].concat(), Some(&followed(&extra)));
+    let found = judged(
+        &step(),
+        &[&ticks[..], &[("server.seccomp.filters", 1.0)]].concat(),
+        Some(&followed(&extra)),
+    );
     // What is left of the code is 24 % by its middle and may be 33: less than much, and not surely.
     assert_eq!(
         (status(&found, "app.work"), status(&found, "syscall.entry")),
@@ -301,23 +581,43 @@ fn filters_before_each_call_are_no_code_of_the_servers() {
         "{found:#?}"
     );
     assert!(
-        says(&found, "syscall.entry", "of 1000 µs that the trace sees outside of calls, ticks count 7"),
+        says(
+            &found,
+            "syscall.entry",
+            "of 1000 µs that the trace sees outside of calls, ticks count 7"
+        ),
         "{found:#?}"
     );
     // Without a filter, and with one whose work ticks do not show, the code is the server's.
     let found = judged(&step(), &ticks, Some(&followed(&extra)));
     assert_eq!(status(&found, "app.work"), Status::Suspected);
-    let found = judged(&step(), &[("server.seccomp.filters", 1.0)], Some(&followed(&extra)));
+    let found = judged(
+        &step(),
+        &[("server.seccomp.filters", 1.0)],
+        Some(&followed(&extra)),
+    );
     assert_eq!(status(&found, "app.work"), Status::Suspected);
 }
 
 #[test]
 fn without_followed_requests_counters_point_and_nobody_is_guilty() {
     for (cause, with) in [
-        ("cpu.quota", &[("throttle.seconds", 5.0), ("throttle.throttled_periods", 90.0)][..]),
-        ("cpu.contention", &[("other.cpu.seconds", 12.0), ("cpu.idle.seconds", 0.0)]),
+        (
+            "cpu.quota",
+            &[
+                ("throttle.seconds", 5.0),
+                ("throttle.throttled_periods", 90.0),
+            ][..],
+        ),
+        (
+            "cpu.contention",
+            &[("other.cpu.seconds", 12.0), ("cpu.idle.seconds", 0.0)],
+        ),
         ("storage.throttle", &[("cgroup.disk_limits", 1.0)]),
-        ("storage.contention", &[("other.disk.bytes", 5e8), ("disk.busy.seconds", 9.0)]),
+        (
+            "storage.contention",
+            &[("other.disk.bytes", 5e8), ("disk.busy.seconds", 9.0)],
+        ),
         ("network.shaping", &[("net.drops", 100.0)]),
         ("network.accept_queue", &[("tcp.listen_overflows", 100.0)]),
         ("network.delay", &[("tcp.delayed_acks", 9000.0)]),
@@ -325,10 +625,21 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
     ] {
         let found = judged(&step(), with, None);
         assert_eq!(status(&found, cause), Status::Suspected, "{cause}");
-        assert!(says(&found, cause, "CAP_PERFMON"), "{cause}: it says what would allow following");
-        assert!(found.iter().all(|f| f.status != Status::Guilty), "{found:#?}");
+        assert!(
+            says(&found, cause, "CAP_PERFMON"),
+            "{cause}: it says what would allow following"
+        );
+        assert!(
+            found.iter().all(|f| f.status != Status::Guilty),
+            "{found:#?}"
+        );
     }
-    let shaped = |shapers: f64| status(&judged(&step(), &[("net.shapers", shapers)], None), "network.shaping");
+    let shaped = |shapers: f64| {
+        status(
+            &judged(&step(), &[("net.shapers", shapers)], None),
+            "network.shaping",
+        )
+    };
     assert_eq!(
         (shaped(0.0), shaped(1.0)),
         (Status::Cleared, Status::NotJudged),
@@ -340,14 +651,26 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
         "nobody looked whether the network limits"
     );
     let sleeping = judged(&step(), &[("server.blocked.lock.seconds", 900.0)], None);
-    assert_eq!(status(&sleeping, "app.lock"), Status::NotJudged, "sleeping threads convict nobody");
-    let nothing = suspects(&Facts::of(&StepFigures::default(), &Readings::default(), None));
+    assert_eq!(
+        status(&sleeping, "app.lock"),
+        Status::NotJudged,
+        "sleeping threads convict nobody"
+    );
+    let nothing = suspects(&Facts::of(
+        &StepFigures::default(),
+        &Readings::default(),
+        None,
+    ));
     assert!(
         nothing.len() > 20 && nothing.iter().all(|f| f.status == Status::NotJudged),
         "where nothing was read, nobody is judged"
     );
     assert!(
-        says(&nothing, "network.delay", "tcp.delayed_acks is not known: the observer “network” was not there"),
+        says(
+            &nothing,
+            "network.delay",
+            "tcp.delayed_acks is not known: the observer “network” was not there"
+        ),
         "{nothing:#?}"
     );
 }
@@ -356,22 +679,45 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
 #[test]
 fn acknowledgements_that_nobody_counted_clear_no_network() {
     let of = |way_us: f64| {
-        let read = QUIET.iter().filter(|(name, _)| *name != "tcp.delayed_acks").map(|(k, v)| ((*k).to_owned(), *v));
+        let read = QUIET
+            .iter()
+            .filter(|(name, _)| *name != "tcp.delayed_acks")
+            .map(|(k, v)| ((*k).to_owned(), *v));
         let read = Readings::by("all", "made up", read);
-        let way: Row = (Layer::Network, "on the way between server and client", "", &[], [way_us; 3]);
+        let way: Row = (
+            Layer::Network,
+            "on the way between server and client",
+            "",
+            &[],
+            [way_us; 3],
+        );
         suspects(&Facts::of(&step(), &read, Some(&followed(&[way]))))
     };
     let found = of(600.0);
-    assert_eq!(status(&found, "network.shaping"), Status::NotJudged, "{found:#?}");
-    assert!(says(&found, "network.shaping", "tcp.delayed_acks is not known"), "{found:#?}");
-    assert_eq!(status(&of(1.0), "network.shaping"), Status::Cleared, "next to nothing is spent there, whatever it is");
+    assert_eq!(
+        status(&found, "network.shaping"),
+        Status::NotJudged,
+        "{found:#?}"
+    );
+    assert!(
+        says(&found, "network.shaping", "tcp.delayed_acks is not known"),
+        "{found:#?}"
+    );
+    assert_eq!(
+        status(&of(1.0), "network.shaping"),
+        Status::Cleared,
+        "next to nothing is spent there, whatever it is"
+    );
 }
 
 /// Major faults alone cleared it, with swapping that nobody had read.
 #[test]
 fn memory_is_not_cleared_by_half_of_what_tells() {
     let of = |left_out: &[&str]| {
-        let read = QUIET.iter().filter(|(name, _)| !left_out.contains(name)).map(|(k, v)| ((*k).to_owned(), *v));
+        let read = QUIET
+            .iter()
+            .filter(|(name, _)| !left_out.contains(name))
+            .map(|(k, v)| ((*k).to_owned(), *v));
         let read = Readings::by("all", "made up", read);
         status(&suspects(&Facts::of(&step(), &read, None)), "memory.limit")
     };
@@ -384,17 +730,31 @@ fn memory_is_not_cleared_by_half_of_what_tells() {
 #[test]
 fn pages_that_are_read_again_for_lack_of_memory_are_no_slow_disk() {
     let from_disk = || followed(&[disk("disk: in the device", "", 500.0)]);
-    let lacking = [("server.faults.major", 4000.0), ("psi.memory.some.seconds", 2.0)];
+    let lacking = [
+        ("server.faults.major", 4000.0),
+        ("psi.memory.some.seconds", 2.0),
+    ];
     let found = judged(&step(), &lacking, Some(&from_disk()));
-    assert_eq!((found[0].cause.as_str(), found[0].status), ("memory.limit", Status::Guilty), "{found:#?}");
+    assert_eq!(
+        (found[0].cause.as_str(), found[0].status),
+        ("memory.limit", Status::Guilty),
+        "{found:#?}"
+    );
     assert_eq!(status(&found, "storage.latency"), Status::Suspected);
     // Files that are read for the first time, and commits, wait for the disk.
     for with in [
-        [("server.faults.major", 4000.0), ("psi.memory.some.seconds", 0.0)],
+        [
+            ("server.faults.major", 4000.0),
+            ("psi.memory.some.seconds", 0.0),
+        ],
         [("server.call.fsync.count", 40_000.0), lacking[1]],
     ] {
         let found = judged(&step(), &with, Some(&from_disk()));
-        assert_eq!(status(&found, "storage.latency"), Status::Guilty, "{with:?}");
+        assert_eq!(
+            status(&found, "storage.latency"),
+            Status::Guilty,
+            "{with:?}"
+        );
     }
 }
 
@@ -409,27 +769,47 @@ fn every_rule_is_of_a_cause_of_the_registry() {
 fn idle_cpus_are_not_saturated_and_uncounted_calls_are_not_judged() {
     // 0.15 of 2 CPUs, which the server's threads wait for all the same: one of them had it.
     let idle = [("server.user.seconds", 1.0), ("server.kernel.seconds", 0.5)];
-    let found = judged(&step(), &idle, Some(&followed(&[cpu("the server itself", &[], 1600.0)])));
-    assert_eq!(status(&found, "cpu.saturated"), Status::Cleared, "{found:#?}");
+    let found = judged(
+        &step(),
+        &idle,
+        Some(&followed(&[cpu("the server itself", &[], 1600.0)])),
+    );
+    assert_eq!(
+        status(&found, "cpu.saturated"),
+        Status::Cleared,
+        "{found:#?}"
+    );
     assert!(says(&found, "cpu.saturated", "0.1500 of 2 CPUs"));
-    let mut untraced: BTreeMap<String, f64> = QUIET.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
+    let mut untraced: BTreeMap<String, f64> =
+        QUIET.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
     untraced.remove("server.call.read.count");
     let read = Readings::by("all", "made up", untraced);
     let kernel: [Row; 1] = [(Layer::Kernel, "kernel: read", "", &[], [5000.0; 3])];
     let found = suspects(&Facts::of(&step(), &read, Some(&followed(&kernel))));
-    assert_eq!(status(&found, "syscall.entry"), Status::NotJudged, "{found:#?}");
+    assert_eq!(
+        status(&found, "syscall.entry"),
+        Status::NotJudged,
+        "{found:#?}"
+    );
 }
 
 #[test]
 fn what_is_told_of_another_cause_says_so_in_its_data() {
     // The server may use one CPU of two, and a quota stops it: whose the waiting is, the quota's rule tells.
     let waits = followed(&[cpu("idle CPU", &[], 300.0)]);
-    let read = [("server.cpus_allowed", 1.0), ("throttle.seconds", 3.0), ("throttle.throttled_periods", 80.0)];
+    let read = [
+        ("server.cpus_allowed", 1.0),
+        ("throttle.seconds", 3.0),
+        ("throttle.throttled_periods", 80.0),
+    ];
     let found = judged(&step(), &read, Some(&waits));
     let of = |cause: &str| found.iter().find(|f| f.cause == cause).unwrap();
     assert_eq!(
         (of("cpu.affinity").status, &of("cpu.affinity").relation),
-        (Status::NotJudged, &Some(Relation::ToldOf("cpu.quota".into())))
+        (
+            Status::NotJudged,
+            &Some(Relation::ToldOf("cpu.quota".into()))
+        )
     );
     assert_eq!(of("cpu.quota").relation, None);
 }
@@ -438,8 +818,16 @@ fn what_is_told_of_another_cause_says_so_in_its_data() {
 fn more_threads_than_cpus_follows_from_their_work() {
     let extra: [Row; 1] = [(Layer::Application, "server user code", "", &[], [600.0; 3])];
     let rows = [&extra[..], &[cpu("the server itself", &[], 2000.0)]].concat();
-    let found = judged(&step(), &[("server.user.seconds", 18.0)], Some(&followed(&rows)));
-    let names: Vec<&str> = found.iter().filter(|f| f.status.accuses()).map(|f| f.cause.as_str()).collect();
+    let found = judged(
+        &step(),
+        &[("server.user.seconds", 18.0)],
+        Some(&followed(&rows)),
+    );
+    let names: Vec<&str> = found
+        .iter()
+        .filter(|f| f.status.accuses())
+        .map(|f| f.cause.as_str())
+        .collect();
     assert_eq!(names, ["app.work", "cpu.saturated"], "{found:#?}");
     assert!(says(&found, "cpu.saturated", "follows from app.work"));
 }
@@ -460,21 +848,45 @@ fn a_tracer_and_audit_rules_are_told() {
         assert_eq!(status(&found, "kernel.trace"), Status::Suspected, "{name}");
         assert!(says(&found, "kernel.trace", words), "{found:#?}");
     }
-    assert_eq!(status(&judged(&step(), &[], Some(&followed(&kernel))), "kernel.trace"), Status::Cleared);
+    assert_eq!(
+        status(
+            &judged(&step(), &[], Some(&followed(&kernel))),
+            "kernel.trace"
+        ),
+        Status::Cleared
+    );
     // What could not be seen clears nobody.
-    let read = QUIET.iter().filter(|(name, _)| !name.starts_with("tracing.")).map(|(k, v)| ((*k).to_owned(), *v));
+    let read = QUIET
+        .iter()
+        .filter(|(name, _)| !name.starts_with("tracing."))
+        .map(|(k, v)| ((*k).to_owned(), *v));
     let read = Readings::by("all", "made up", read);
     let found = suspects(&Facts::of(&step(), &read, Some(&followed(&kernel))));
     assert_eq!(status(&found, "kernel.trace"), Status::NotJudged);
-    assert!(says(&found, "kernel.trace", "tracing.events is not known"), "{found:#?}");
+    assert!(
+        says(&found, "kernel.trace", "tracing.events is not known"),
+        "{found:#?}"
+    );
 }
 
 #[test]
 fn a_service_of_which_nothing_is_asked_accuses_nothing() {
     let waits = || followed(&[(Layer::Network, "waiting for a peer", "", &[], [900.0; 3])]);
     let of = |totals: &[(&str, f64)]| status(&judged(&step(), totals, Some(&waits())), "peer.slow");
-    let unasked = [(PROGRAMS, 1.0), ("accept.queue.max", 0.0), ("accept.backlog", 128.0)];
-    assert_eq!(of(&unasked), Status::NotJudged, "its threads wait for clients");
-    assert_eq!(of(&unasked[..1]), Status::Guilty, "a program that does not listen waits for somebody");
+    let unasked = [
+        (PROGRAMS, 1.0),
+        ("accept.queue.max", 0.0),
+        ("accept.backlog", 128.0),
+    ];
+    assert_eq!(
+        of(&unasked),
+        Status::NotJudged,
+        "its threads wait for clients"
+    );
+    assert_eq!(
+        of(&unasked[..1]),
+        Status::Guilty,
+        "a program that does not listen waits for somebody"
+    );
     assert_eq!(of(&unasked[1..]), Status::Guilty);
 }

@@ -22,15 +22,27 @@ pub fn compare(runs: &[Run; 2], settings: &[Setting; 2], threshold: f64) -> Comp
     let side = |i: usize| {
         let mut run = runs[i].clone();
         let take_out = |params: &mut Params| params.0.retain(|key, _| !differing.contains(key));
-        run.measurements.iter_mut().for_each(|m| take_out(&mut m.params));
+        run.measurements
+            .iter_mut()
+            .for_each(|m| take_out(&mut m.params));
         run.budgets.iter_mut().for_each(|b| take_out(&mut b.params));
         run.paths.iter_mut().for_each(|p| take_out(&mut p.params));
-        run.observations.iter_mut().for_each(|o| take_out(&mut o.params));
+        run.observations
+            .iter_mut()
+            .for_each(|o| take_out(&mut o.params));
         let mut side = Side::of(&[run]);
         side.info.name = format!("{} ({})", NAMES[i], settings[i].title());
         side
     };
-    compare_sides(&side(0), &side(1), &Comparing { threshold, paired: true, ..Comparing::default() })
+    compare_sides(
+        &side(0),
+        &side(1),
+        &Comparing {
+            threshold,
+            paired: true,
+            ..Comparing::default()
+        },
+    )
 }
 
 /// Settings whose rows have a parameter of another name.
@@ -41,8 +53,12 @@ const WITH_ANOTHER: [(&str, &str); 1] = [("pressure", "pressure_by")];
 
 /// Parameters of rows that a side sets and the other does not, or otherwise.
 pub fn differing(settings: &[Setting; 2]) -> Vec<String> {
-    let keys = settings.iter().flat_map(|s| s.params.iter().map(|(k, _)| k.to_owned()));
-    let set: Vec<String> = keys.filter(|key| settings[0].params.get(key) != settings[1].params.get(key)).collect();
+    let keys = settings
+        .iter()
+        .flat_map(|s| s.params.iter().map(|(k, _)| k.to_owned()));
+    let set: Vec<String> = keys
+        .filter(|key| settings[0].params.get(key) != settings[1].params.get(key))
+        .collect();
     let of_rows = |key: &String| {
         OF_ROWS
             .iter()
@@ -52,9 +68,20 @@ pub fn differing(settings: &[Setting; 2]) -> Vec<String> {
     };
     let others: Vec<String> = set.iter().filter_map(of_rows).collect();
     let [a, b] = settings;
-    let own = [(a.server_prefix != b.server_prefix, SERVER_PREFIX), (a.dir != b.dir, DIR_FS)];
-    let own = own.into_iter().filter(|(differs, _)| *differs).map(|(_, key)| key.to_owned());
-    set.into_iter().chain(others).chain(own).collect::<BTreeSet<_>>().into_iter().collect()
+    let own = [
+        (a.server_prefix != b.server_prefix, SERVER_PREFIX),
+        (a.dir != b.dir, DIR_FS),
+    ];
+    let own = own
+        .into_iter()
+        .filter(|(differs, _)| *differs)
+        .map(|(_, key)| key.to_owned());
+    set.into_iter()
+        .chain(others)
+        .chain(own)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 /// Keeps both runs in the archive and tells their ids, or why not.
@@ -81,9 +108,23 @@ mod tests {
             Better::Lower,
         );
         let middle = values[values.len() / 2];
-        row.estimate = Some(Estimate { value: middle, low: middle * 0.8, high: middle * 1.2, confidence: 0.95 });
-        row.processes = values.iter().map(|v| Process { value: Some(*v), ..Process::default() }).collect();
-        Run { measurements: vec![row], ..Run::default() }
+        row.estimate = Some(Estimate {
+            value: middle,
+            low: middle * 0.8,
+            high: middle * 1.2,
+            confidence: 0.95,
+        });
+        row.processes = values
+            .iter()
+            .map(|v| Process {
+                value: Some(*v),
+                ..Process::default()
+            })
+            .collect();
+        Run {
+            measurements: vec![row],
+            ..Run::default()
+        }
     }
 
     #[test]
@@ -99,18 +140,32 @@ mod tests {
 
     #[test]
     fn a_setting_takes_the_parameter_out_that_rows_have_for_it() {
-        let of = |a: &str, b: &str| differing(&[a, b].map(|w| Setting::parse(&[w.to_owned()]).unwrap()));
+        let of =
+            |a: &str, b: &str| differing(&[a, b].map(|w| Setting::parse(&[w.to_owned()]).unwrap()));
         assert!(of("cc=gcc", "cc=clang").contains(&"compiler".to_owned()));
         assert!(of("placements=file", "placements=loop").contains(&"placement".to_owned()));
         assert!(!of("fds=1", "fds=2").contains(&"compiler".to_owned()));
-        assert_eq!(of("server-prefix=taskset -c 0", "server-prefix=taskset -c 1"), [SERVER_PREFIX]);
+        assert_eq!(
+            of("server-prefix=taskset -c 0", "server-prefix=taskset -c 1"),
+            [SERVER_PREFIX]
+        );
         assert_eq!(of("dir=/tmp", "dir=/"), [DIR_FS]);
-        assert_eq!(of("dir=/tmp", "dir=/tmp"), Vec::<String>::new(), "both have it, and their rows state it");
-        assert_eq!(of("pressure=none", "pressure=0.6"), ["pressure", "pressure_by"]);
+        assert_eq!(
+            of("dir=/tmp", "dir=/tmp"),
+            Vec::<String>::new(),
+            "both have it, and their rows state it"
+        );
+        assert_eq!(
+            of("pressure=none", "pressure=0.6"),
+            ["pressure", "pressure_by"]
+        );
     }
 
     #[test]
     fn the_ids_of_a_pair_tell_each_other() {
-        assert_eq!(ids("20260101T000000Z-0123456f"), ["20260101T000000Z-0123456a", "20260101T000000Z-0123456b"]);
+        assert_eq!(
+            ids("20260101T000000Z-0123456f"),
+            ["20260101T000000Z-0123456a", "20260101T000000Z-0123456b"]
+        );
     }
 }

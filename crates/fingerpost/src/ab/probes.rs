@@ -40,32 +40,68 @@ pub fn measure(
         work_dir(scratch, settings[0].dir.as_deref(), "work-a")?,
         work_dir(scratch, settings[1].dir.as_deref(), "work-b")?,
     ];
-    let chosen = [cpus::choose(settings[0].cpus.as_deref())?, cpus::choose(settings[1].cpus.as_deref())?];
+    let chosen = [
+        cpus::choose(settings[0].cpus.as_deref())?,
+        cpus::choose(settings[1].cpus.as_deref())?,
+    ];
     enough_cpus(rows, &chosen)?;
     let executor = |side: usize| {
-        let surroundings =
-            Surroundings { env: settings[side].env.clone(), no_huge_pages: settings[side].thp == Some(Thp::Never) };
-        ProcessExecutor::new(&rows[side], &chosen[side], profile::slice, &dirs[side], stop).within(surroundings)
+        let surroundings = Surroundings {
+            env: settings[side].env.clone(),
+            no_huge_pages: settings[side].thp == Some(Thp::Never),
+        };
+        ProcessExecutor::new(
+            &rows[side],
+            &chosen[side],
+            profile::slice,
+            &dirs[side],
+            stop,
+        )
+        .within(surroundings)
     };
-    let mut both = Both { sides: [executor(0), executor(1)], switch: &mut switch };
+    let mut both = Both {
+        sides: [executor(0), executor(1)],
+        switch: &mut switch,
+    };
     let centers: Vec<Center> = rows[0]
         .iter()
         .zip(&rows[1])
         .map(|(a, b)| a.probe.center(&a.params).common(b.probe.center(&b.params)))
         .collect();
-    let effort = Effort { budget: options.budget, base_rounds: FIRST_LOOK, max_processes: MOST_PAIRS };
-    let decided = |row: usize, state: &PairState| decided(state, rows[0][row].probe.better, options.threshold);
+    let effort = Effort {
+        budget: options.budget,
+        base_rounds: FIRST_LOOK,
+        max_processes: MOST_PAIRS,
+    };
+    let decided = |row: usize, state: &PairState| {
+        decided(state, rows[0][row].probe.better, options.threshold)
+    };
     let mut shown = Shown { rows, progress };
-    let states = pairs::run(&centers, effort, options.seed, &mut both, &mut shown, &decided);
+    let states = pairs::run(
+        &centers,
+        effort,
+        options.seed,
+        &mut both,
+        &mut shown,
+        &decided,
+    );
     switch.restore(scratch).map_err(anyhow::Error::msg)?;
-    let of =
-        |side: usize| states.iter().enumerate().map(|(i, s)| recorder::measurement(&rows[side][i], &s[side])).collect();
+    let of = |side: usize| {
+        states
+            .iter()
+            .enumerate()
+            .map(|(i, s)| recorder::measurement(&rows[side][i], &s[side]))
+            .collect()
+    };
     Ok([of(0), of(1)])
 }
 
 fn enough_cpus(rows: &[Vec<Row>; 2], chosen: &[Vec<usize>; 2]) -> anyhow::Result<()> {
     for (side, (rows, cpus)) in rows.iter().zip(chosen).enumerate() {
-        if let Some(row) = rows.iter().find(|row| row.probe.cpus_needed(&row.params) > cpus.len()) {
+        if let Some(row) = rows
+            .iter()
+            .find(|row| row.probe.cpus_needed(&row.params) > cpus.len())
+        {
             let need = row.probe.cpus_needed(&row.params);
             return exit::usage(format!(
                 "{} {} needs {need} CPUs, and side {} has {}",
@@ -82,7 +118,9 @@ fn enough_cpus(rows: &[Vec<Row>; 2], chosen: &[Vec<usize>; 2]) -> anyhow::Result
 /// Whether the ratio is known to lie on one side of the threshold.
 fn decided(state: &PairState, better: Better, threshold: f64) -> bool {
     let [base, new] = state.each_ref().map(|side| kept_values(&side.processes));
-    let Some(ratio) = paired(&base, &new, better == Better::Higher) else { return false };
+    let Some(ratio) = paired(&base, &new, better == Better::Higher) else {
+        return false;
+    };
     let log = ratio.value.ln();
     let half = CAUTION * (ratio.high.ln() - ratio.low.ln()) / 2.0;
     let edge = (1.0 + threshold).ln();
@@ -121,7 +159,10 @@ struct Shown<'a> {
 impl Listener for Shown<'_> {
     fn starting(&mut self, job: usize, round: usize, done: f64) {
         let row = &self.rows[job % 2][job / 2];
-        self.progress.show(&format!("pair {}: {} {}", round + 1, row.probe.name, row.params), done);
+        self.progress.show(
+            &format!("pair {}: {} {}", round + 1, row.probe.name, row.params),
+            done,
+        );
     }
 
     fn finished(&mut self, _job: usize, _state: &JobState) {}
@@ -134,7 +175,12 @@ mod tests {
 
     fn state(values: impl Iterator<Item = f64>) -> JobState {
         JobState {
-            processes: values.map(|v| Process { value: Some(v), ..Process::default() }).collect(),
+            processes: values
+                .map(|v| Process {
+                    value: Some(v),
+                    ..Process::default()
+                })
+                .collect(),
             ..JobState::default()
         }
     }
@@ -142,8 +188,12 @@ mod tests {
     #[test]
     fn a_row_is_decided_when_its_interval_lies_on_one_side() {
         let noise = |i: usize| 1.0 + 0.001 * ((i * 7 % 11) as f64 - 5.0);
-        let pair =
-            |ratio: f64, n: usize| [state((0..n).map(|_| 100.0)), state((0..n).map(move |i| 100.0 * ratio * noise(i)))];
+        let pair = |ratio: f64, n: usize| {
+            [
+                state((0..n).map(|_| 100.0)),
+                state((0..n).map(move |i| 100.0 * ratio * noise(i))),
+            ]
+        };
         assert!(decided(&pair(1.01, 80), Better::Lower, 0.005));
         assert!(decided(&pair(1.0, 80), Better::Lower, 0.005));
         assert!(!decided(&pair(1.005, 80), Better::Lower, 0.005));

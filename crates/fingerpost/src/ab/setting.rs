@@ -54,11 +54,18 @@ pub const KEYS: [&str; 5] = ["cpu", "thp", "preload", "server-prefix", "dir"];
 impl Setting {
     /// Reads the words of one side.
     pub fn parse(words: &[String]) -> anyhow::Result<Setting> {
-        let mut setting = Setting { words: words.to_vec(), ..Setting::default() };
+        let mut setting = Setting {
+            words: words.to_vec(),
+            ..Setting::default()
+        };
         for word in words {
             match word.split_once('=') {
                 Some((key, value)) if !key.is_empty() => setting.set(key, value)?,
-                _ => return usage(format!("“{word}” is not a setting: write KEY=VALUE, such as --a fds=100")),
+                _ => {
+                    return usage(format!(
+                        "“{word}” is not a setting: write KEY=VALUE, such as --a fds=100"
+                    ));
+                }
             }
         }
         Ok(setting)
@@ -81,12 +88,16 @@ impl Setting {
                 match known.into_iter().find(|t| t.as_str() == value) {
                     Some(thp) => self.thp = Some(thp),
                     None => {
-                        return usage(format!("thp={value} is not a valid value; it takes always, madvise or never"));
+                        return usage(format!(
+                            "thp={value} is not a valid value; it takes always, madvise or never"
+                        ));
                     }
                 }
             }
             ("server-prefix", _) => self.server_prefix = Some(value.to_owned()),
-            ("dir", _) if !Path::new(value).is_dir() => return usage(format!("{value} is not a directory")),
+            ("dir", _) if !Path::new(value).is_dir() => {
+                return usage(format!("{value} is not a directory"));
+            }
             ("dir", _) => self.dir = Some(PathBuf::from(value)),
             // A value may hold commas of its own (`cflags=-Wl,-O1`): a side is one setting, never several.
             _ => self.params = std::mem::take(&mut self.params).with(key, Param::parse(value)),
@@ -96,7 +107,10 @@ impl Setting {
 
     /// The parameters as the plan takes them.
     pub fn plan_settings(&self) -> plan::Settings {
-        self.params.iter().map(|(key, value)| (key.to_owned(), vec![value.clone()])).collect()
+        self.params
+            .iter()
+            .map(|(key, value)| (key.to_owned(), vec![value.clone()]))
+            .collect()
     }
 
     /// What of it a probe cannot feel, with the reason; nothing when all is well.
@@ -139,7 +153,10 @@ mod tests {
             "dir=/tmp",
         ])
         .unwrap();
-        assert_eq!(s.params, Params::new().with("fds", 100).with("cflags", "-O2,-g"));
+        assert_eq!(
+            s.params,
+            Params::new().with("fds", 100).with("cflags", "-O2,-g")
+        );
         assert_eq!(s.env, [("MALLOC_ARENA_MAX".to_owned(), "1".to_owned())]);
         assert_eq!(
             (s.thp, s.server_prefix.as_deref(), s.dir.is_some()),
@@ -166,7 +183,13 @@ mod tests {
 
     #[test]
     fn a_probe_is_never_said_to_have_felt_a_library() {
-        assert!(parse(&["preload=/proc/self/exe"]).unwrap().lost_on_probes().unwrap().contains("statically"));
+        assert!(
+            parse(&["preload=/proc/self/exe"])
+                .unwrap()
+                .lost_on_probes()
+                .unwrap()
+                .contains("statically")
+        );
         assert_eq!(parse(&["env.LANG=C"]).unwrap().lost_on_probes(), None);
     }
 }

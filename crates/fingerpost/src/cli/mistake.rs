@@ -22,7 +22,9 @@ pub fn told(mut error: Error, words: &[String], command: impl FnOnce() -> Comman
 }
 
 fn subcommand(error: &mut Error, words: &[String], mut command: Command) {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
     let word = word.clone();
     command.build();
     let parent = words
@@ -33,17 +35,24 @@ fn subcommand(error: &mut Error, words: &[String], mut command: Command) {
     let names = parent.get_subcommands().map(Command::get_name);
     error.remove(ContextKind::SuggestedSubcommand);
     if let Some(name) = nearest(&word, names) {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![name.to_owned()]));
+        error.insert(
+            ContextKind::SuggestedSubcommand,
+            ContextValue::Strings(vec![name.to_owned()]),
+        );
     } else if plan::resolve(std::slice::from_ref(&word), &plan::Settings::new()).is_ok() {
         let hint = format!("to measure it, write 'fingerpost run {word}'");
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![hint.into()]),
+        );
     }
 }
 
 fn value(error: &mut Error) {
-    let (Some(ContextValue::String(word)), Some(ContextValue::Strings(known))) =
-        (error.get(ContextKind::InvalidValue), error.get(ContextKind::ValidValue))
-    else {
+    let (Some(ContextValue::String(word)), Some(ContextValue::Strings(known))) = (
+        error.get(ContextKind::InvalidValue),
+        error.get(ContextKind::ValidValue),
+    ) else {
         return;
     };
     let found = nearest_value(word, known);
@@ -74,7 +83,8 @@ mod tests {
 
     fn says(words: &[&str]) -> String {
         let owned: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        let error = Cli::try_parse_from(std::iter::once("fingerpost").chain(words.iter().copied())).unwrap_err();
+        let error = Cli::try_parse_from(std::iter::once("fingerpost").chain(words.iter().copied()))
+            .unwrap_err();
         told(error, &owned, Cli::command).render().to_string()
     }
 
@@ -90,7 +100,10 @@ mod tests {
             (&["syscall.null"], "fingerpost run syscall.null"),
         ] {
             let text = says(words);
-            assert!(text.contains("tip: ") && text.contains(meant), "{words:?}: {text}");
+            assert!(
+                text.contains("tip: ") && text.contains(meant),
+                "{words:?}: {text}"
+            );
         }
         assert!(!says(&["qqqqqq"]).contains("tip: "));
     }

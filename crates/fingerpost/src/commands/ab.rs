@@ -99,7 +99,11 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     if interrupted {
         say("interrupted; what was measured until then is compared");
     }
-    Ok(if interrupted || kept.is_err() { Done::MeasurementFailed } else { Done::Well })
+    Ok(if interrupted || kept.is_err() {
+        Done::MeasurementFailed
+    } else {
+        Done::Well
+    })
 }
 
 /// What a pair is made of, checked before anything is measured.
@@ -117,18 +121,27 @@ pub(crate) fn plan_pair(args: &Args) -> anyhow::Result<Planned> {
     }
     let subject = subject(args, &settings)?;
     let options = Options {
-        budget: super::run::budget_of(args.budget)?.unwrap_or_else(|| usual_budget(args.profile, &subject)),
+        budget: super::run::budget_of(args.budget)?
+            .unwrap_or_else(|| usual_budget(args.profile, &subject)),
         least_turns: args.least_turns,
         profile: args.profile,
         threshold: args.threshold,
         seed: args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
         allow_system_changes: args.allow_system_changes,
     };
-    Ok(Planned { settings, subject, options })
+    Ok(Planned {
+        settings,
+        subject,
+        options,
+    })
 }
 
 /// Measures both sides and puts them side by side.
-pub(crate) fn take_pair(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<([Run; 2], Comparison)> {
+pub(crate) fn take_pair(
+    args: &Args,
+    planned: &Planned,
+    stop: &AtomicBool,
+) -> anyhow::Result<([Run; 2], Comparison)> {
     let runs = measure(args, planned, stop)?;
     if let Some(why) = nothing_to_compare(&args.name, &runs, &planned.settings) {
         anyhow::bail!("there is nothing to compare: {why}");
@@ -139,8 +152,14 @@ pub(crate) fn take_pair(args: &Args, planned: &Planned, stop: &AtomicBool) -> an
 
 /// Why runs cannot be put side by side that have no figure on both sides, or on one of them when all was measured.
 fn nothing_to_compare(name: &str, runs: &[Run; 2], settings: &[Setting; 2]) -> Option<String> {
-    let why = |runs: &[Run]| runs.iter().flat_map(|r| &r.measurements).find_map(|m| m.reason.clone());
-    let without = runs.each_ref().map(|run| ab::labs::without_figures(std::slice::from_ref(run)));
+    let why = |runs: &[Run]| {
+        runs.iter()
+            .flat_map(|r| &r.measurements)
+            .find_map(|m| m.reason.clone())
+    };
+    let without = runs
+        .each_ref()
+        .map(|run| ab::labs::without_figures(std::slice::from_ref(run)));
     let side = match without {
         [false, false] => return None,
         [true, true] => return Some(why(runs).unwrap_or("no pair was finished".into())),
@@ -172,20 +191,31 @@ fn subject(args: &Args, settings: &[Setting; 2]) -> anyhow::Result<Subject> {
     if let Some(why) = settings.iter().find_map(Setting::lost_on_probes) {
         return usage(why);
     }
-    let alike = a.rows.len() == b.rows.len() && a.rows.iter().zip(&b.rows).all(|(x, y)| x.probe.name == y.probe.name);
+    let alike = a.rows.len() == b.rows.len()
+        && a.rows
+            .iter()
+            .zip(&b.rows)
+            .all(|(x, y)| x.probe.name == y.probe.name);
     if !alike {
         return usage(format!(
             "the sides would not measure the same rows of {}: set the parameter on both sides",
             args.name
         ));
     }
-    let takes: Vec<&str> = a.rows.iter().flat_map(|row| row.probe.settings).map(|[key, ..]| *key).collect();
+    let takes: Vec<&str> = a
+        .rows
+        .iter()
+        .flat_map(|row| row.probe.settings)
+        .map(|[key, ..]| *key)
+        .collect();
     let named = |setting: &Setting| setting.params.iter().any(|(key, _)| takes.contains(&key));
-    let compile = a
-        .compile
-        .zip(b.compile)
-        .filter(|_| settings.iter().any(named) || named(&Setting::parse(&args.set).unwrap_or_default()));
-    Ok(Subject::Probes([a.rows, b.rows], compile.map(|(a, b)| [a, b])))
+    let compile = a.compile.zip(b.compile).filter(|_| {
+        settings.iter().any(named) || named(&Setting::parse(&args.set).unwrap_or_default())
+    });
+    Ok(Subject::Probes(
+        [a.rows, b.rows],
+        compile.map(|(a, b)| [a, b]),
+    ))
 }
 
 /// The rows that each side's compiler builds, in place of those that are built in.
@@ -194,7 +224,11 @@ fn built(compile: &[Compile; 2], scratch: &mut Scratch) -> anyhow::Result<[Vec<R
         let dir = scratch.subdir(&format!("programs-{}", ab::NAMES[n].to_lowercase()))?;
         let built = compilers::build(&compile[n], &dir)?;
         match built.failed.first() {
-            Some(failed) => anyhow::bail!("side {}: {}", ab::NAMES[n], failed.reason.clone().unwrap_or_default()),
+            Some(failed) => anyhow::bail!(
+                "side {}: {}",
+                ab::NAMES[n],
+                failed.reason.clone().unwrap_or_default()
+            ),
             None => Ok(built.rows.into_iter().map(Row::from).collect()),
         }
     };
@@ -223,7 +257,11 @@ fn usual_budget(profile: Profile, subject: &Subject) -> Duration {
 }
 
 fn measure(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<[Run; 2]> {
-    let Planned { settings, subject, options } = planned;
+    let Planned {
+        settings,
+        subject,
+        options,
+    } = planned;
     let begun = Instant::now();
     let now = jiff::Timestamp::now();
     let mut scratch = Scratch::create().context("cannot make a private directory for the run")?;
@@ -235,17 +273,34 @@ fn measure(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<
     let ids = pair::ids(&new_id(now, fastrand::u32(..)));
     let mut runs = match subject {
         Subject::Probes(rows, compile) => {
-            let built = compile.as_ref().map(|compile| built(compile, &mut scratch)).transpose()?;
+            let built = compile
+                .as_ref()
+                .map(|compile| built(compile, &mut scratch))
+                .transpose()?;
             let rows = built.as_ref().unwrap_or(rows);
-            let mut runs = [describe(&settings[0], &scratch)?, describe(&settings[1], &scratch)?];
-            let measured = ab::probes::measure(rows, settings, options, &mut scratch, stop, &progress)?;
-            runs.iter_mut().zip(measured).for_each(|(run, rows)| run.measurements = rows);
-            runs.iter_mut().for_each(|run| fingerpost_host::after(&mut run.host));
+            let mut runs = [
+                describe(&settings[0], &scratch)?,
+                describe(&settings[1], &scratch)?,
+            ];
+            let measured =
+                ab::probes::measure(rows, settings, options, &mut scratch, stop, &progress)?;
+            runs.iter_mut()
+                .zip(measured)
+                .for_each(|(run, rows)| run.measurements = rows);
+            runs.iter_mut()
+                .for_each(|run| fingerpost_host::after(&mut run.host));
             runs
         }
         Subject::Lab(lab) => {
             let common = &Setting::parse(&args.set)?.params;
-            let subject = ab::labs::Subject { lab, common, settings, options, stop, progress: &progress };
+            let subject = ab::labs::Subject {
+                lab,
+                common,
+                settings,
+                options,
+                stop,
+                progress: &progress,
+            };
             ab::labs::measure(&subject, &mut scratch)?
         }
     };
@@ -256,7 +311,10 @@ fn measure(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<
         run.profile = options.profile;
         run.seed = options.seed;
         run.command = crate::exit::command_line();
-        run.tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() };
+        run.tool = Tool {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: env!("FINGERPOST_COMMIT").to_owned(),
+        };
         run.complete = !stop.load(Ordering::Relaxed);
         run.duration_s = begun.elapsed().as_secs_f64();
     }
@@ -267,9 +325,13 @@ fn measure(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<
 fn describe(setting: &Setting, scratch: &Scratch) -> anyhow::Result<Run> {
     let cpus = cpus::choose(setting.cpus.as_deref())?;
     // Where a probe's files lie.
-    let mut host = fingerpost_host::describe_for(setting.dir.as_deref().unwrap_or(scratch.path()), &cpus);
+    let mut host =
+        fingerpost_host::describe_for(setting.dir.as_deref().unwrap_or(scratch.path()), &cpus);
     if let Some(thp) = setting.thp {
         host.thp = Some(thp.as_str().to_owned());
     }
-    Ok(Run { host, ..Run::default() })
+    Ok(Run {
+        host,
+        ..Run::default()
+    })
 }

@@ -121,8 +121,22 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         What::List { format } => list(&archive, format),
         What::Import { from, files } => import(&archive, from, &files),
         What::Export { run, file } => export(&archive, &run, &file),
-        What::Label { run, text } => describe(&archive, &run, &Words { label: Some(text), note: None }),
-        What::Note { run, text } => describe(&archive, &run, &Words { label: None, note: Some(text) }),
+        What::Label { run, text } => describe(
+            &archive,
+            &run,
+            &Words {
+                label: Some(text),
+                note: None,
+            },
+        ),
+        What::Note { run, text } => describe(
+            &archive,
+            &run,
+            &Words {
+                label: None,
+                note: Some(text),
+            },
+        ),
         What::Remove { runs } => remove(&archive, &runs),
         What::Verify => verify(&archive),
     }
@@ -131,13 +145,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 fn list(archive: &Archive, format: ListFormat) -> anyhow::Result<()> {
     let entries = archive.list()?;
     match format {
-        ListFormat::Json => output::write(|out| json::write(out, &entries.iter().map(listed).collect::<Vec<_>>())),
-        ListFormat::Table if entries.is_empty() => {
-            output::sentence(&format!("No run is kept in {}; `fingerpost run` makes one.", archive.dir().display()))
+        ListFormat::Json => {
+            output::write(|out| json::write(out, &entries.iter().map(listed).collect::<Vec<_>>()))
         }
-        ListFormat::Table => {
-            output::write(|out| out.write_all(grid(&entries).render(&output::style(false)).as_bytes()))
-        }
+        ListFormat::Table if entries.is_empty() => output::sentence(&format!(
+            "No run is kept in {}; `fingerpost run` makes one.",
+            archive.dir().display()
+        )),
+        ListFormat::Table => output::write(|out| {
+            out.write_all(grid(&entries).render(&output::style(false)).as_bytes())
+        }),
     }
 }
 
@@ -181,7 +198,11 @@ fn listed(e: &Entry) -> Listed<'_> {
             bytes: e.bytes,
             path,
         },
-        Err(error) => Listed::Unreadable { path, bytes: e.bytes, error },
+        Err(error) => Listed::Unreadable {
+            path,
+            bytes: e.bytes,
+            error,
+        },
     }
 }
 
@@ -199,7 +220,9 @@ fn grid(entries: &[Entry]) -> Grid {
     ]);
     for e in entries {
         match &e.head {
-            Ok(head) => grid.lines.push(Line::Cells(cells(head, e.bytes), Tone::Plain)),
+            Ok(head) => grid
+                .lines
+                .push(Line::Cells(cells(head, e.bytes), Tone::Plain)),
             Err(error) => {
                 let sentence = format!("{}: {error}", clean(&e.path.display().to_string()));
                 grid.lines.push(Line::Note(sentence, Tone::Bad));
@@ -234,16 +257,28 @@ fn import(archive: &Archive, from: Tool, files: &[PathBuf]) -> anyhow::Result<()
         };
         match imported {
             Ok((run, Imported::Added)) => output::sentence(&format!("{} added", run.id))?,
-            Ok((run, Imported::AlreadyThere)) => output::sentence(&format!("{} was there already", run.id))?,
+            Ok((run, Imported::AlreadyThere)) => {
+                output::sentence(&format!("{} was there already", run.id))?
+            }
             Err(e) => {
-                let other = if from == Tool::Fingerpost { of_another_tool(file) } else { None };
-                let hint = other.map_or(String::new(), |tool| format!("; it is a file of {tool}: add `--from {tool}`"));
+                let other = if from == Tool::Fingerpost {
+                    of_another_tool(file)
+                } else {
+                    None
+                };
+                let hint = other.map_or(String::new(), |tool| {
+                    format!("; it is a file of {tool}: add `--from {tool}`")
+                });
                 say(&format!("{}{hint}", told(&e)));
                 bad += 1;
             }
         }
     }
-    if bad > 0 { usage(format!("{bad} of {} files were not imported", files.len())) } else { Ok(()) }
+    if bad > 0 {
+        usage(format!("{bad} of {} files were not imported", files.len()))
+    } else {
+        Ok(())
+    }
 }
 
 /// Which other tool's results a file holds, if it reads as such.
@@ -283,7 +318,11 @@ fn export(archive: &Archive, run: &str, file: &std::path::Path) -> anyhow::Resul
 
 fn describe(archive: &Archive, wanted: &str, words: &Words) -> anyhow::Result<()> {
     let run = archive.describe(wanted, words)?;
-    let (what, text) = if words.label.is_some() { ("label", &run.label) } else { ("note", &run.note) };
+    let (what, text) = if words.label.is_some() {
+        ("label", &run.label)
+    } else {
+        ("note", &run.note)
+    };
     output::sentence(&match text {
         Some(text) => format!("{}: {what} “{}”", run.id, clean(text)),
         None => format!("{}: no {what}", run.id),
@@ -292,14 +331,27 @@ fn describe(archive: &Archive, wanted: &str, words: &Words) -> anyhow::Result<()
 
 fn remove(archive: &Archive, runs: &[String]) -> anyhow::Result<()> {
     let removed = archive.remove(runs)?;
-    removed.iter().try_for_each(|path| output::sentence(&format!("{} removed", path.display())))
+    removed
+        .iter()
+        .try_for_each(|path| output::sentence(&format!("{} removed", path.display())))
 }
 
 fn verify(archive: &Archive) -> anyhow::Result<()> {
     let results = archive.verify()?;
-    let bad: Vec<&String> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+    let bad: Vec<&String> = results
+        .iter()
+        .filter_map(|result| result.as_ref().err())
+        .collect();
     bad.iter().for_each(|sentence| say(sentence));
     let good = results.len() - bad.len();
     output::write(|out| writeln!(out, "{good} of {} runs are whole", results.len()))?;
-    if bad.is_empty() { Ok(()) } else { usage(format!("{} of {} files are not whole runs", bad.len(), results.len())) }
+    if bad.is_empty() {
+        Ok(())
+    } else {
+        usage(format!(
+            "{} of {} files are not whole runs",
+            bad.len(),
+            results.len()
+        ))
+    }
 }

@@ -62,7 +62,10 @@ pub struct Args {
 impl Args {
     /// The two sides as they were named; the new one is the latest run where it was not.
     pub fn sides(&self) -> (&OsStr, &OsStr) {
-        (&self.base, self.new.as_deref().unwrap_or(OsStr::new("latest")))
+        (
+            &self.base,
+            self.new.as_deref().unwrap_or(OsStr::new("latest")),
+        )
     }
 }
 
@@ -86,13 +89,23 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             base.info.ids.join(", ")
         ));
     }
-    let mut comparison =
-        compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired, ..Options::default() });
+    let mut comparison = compare_sides(
+        &base,
+        &new,
+        &Options {
+            threshold: args.threshold,
+            paired: args.paired,
+            ..Options::default()
+        },
+    );
     let interrupted = args.settle && settled(&args.settling, &base, &new, &mut comparison)?;
     output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
     // Rows, and parts of the system whose rows tell it together only.
-    let mut verdicts =
-        comparison.rows.iter().map(|row| row.verdict).chain(comparison.pooled.iter().map(|part| part.verdict));
+    let mut verdicts = comparison
+        .rows
+        .iter()
+        .map(|row| row.verdict)
+        .chain(comparison.pooled.iter().map(|part| part.verdict));
     let met = verdicts.any(|verdict| match args.fail_on {
         None => false,
         Some(FailOn::Slower) => verdict == Verdict::Slower,
@@ -100,7 +113,10 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     });
     if comparison.rows.is_empty() {
         // Else a check by --fail-on would pass that compared nothing.
-        say(&format!("nothing was compared: the two have no row in common; {}", what_would(&base, &new)));
+        say(&format!(
+            "nothing was compared: the two have no row in common; {}",
+            what_would(&base, &new)
+        ));
         return Ok(Done::BadInput);
     }
     Ok(match (interrupted, met) {
@@ -114,9 +130,14 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 /// side's labs and probes.
 fn what_would(base: &Side, new: &Side) -> String {
     let commands = |published: &Side, own: &Side| -> Vec<String> {
-        let has = |name: &str| own.rows.keys().any(|(probe, _, _)| family(probe) == family(name));
-        let recipes =
-            fingerpost_replay::tables_of(&published.info.name).into_iter().filter_map(fingerpost_replay::recipe_of);
+        let has = |name: &str| {
+            own.rows
+                .keys()
+                .any(|(probe, _, _)| family(probe) == family(name))
+        };
+        let recipes = fingerpost_replay::tables_of(&published.info.name)
+            .into_iter()
+            .filter_map(fingerpost_replay::recipe_of);
         recipes
             .filter(|recipe| recipe.names.iter().any(|name| has(name)))
             .map(|recipe| format!("`{}`", recipe.command()))
@@ -125,12 +146,20 @@ fn what_would(base: &Side, new: &Side) -> String {
     let found = [commands(base, new), commands(new, base)].concat();
     match found.as_slice() {
         [] => "name runs of the same lab or probes (`fingerpost archive list`)".to_owned(),
-        found => format!("what the published system has is measured here by {}", found.join(", ")),
+        found => format!(
+            "what the published system has is measured here by {}",
+            found.join(", ")
+        ),
     }
 }
 
 /// Measures what each change makes by itself; whether that was interrupted.
-fn settled(options: &settle::Options, base: &Side, new: &Side, comparison: &mut Comparison) -> anyhow::Result<bool> {
+fn settled(
+    options: &settle::Options,
+    base: &Side,
+    new: &Side,
+    comparison: &mut Comparison,
+) -> anyhow::Result<bool> {
     settle::refused(base, new, comparison)?;
     conduct::clean_up(options.quiet);
     let stop = conduct::stopped_by_signals()?;

@@ -68,9 +68,19 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     // Stable: what was seen just now stands before what was read, within a severity.
     doubts.sort_by_key(|doubt| std::cmp::Reverse(doubt.severity));
     let (verdict, sentence) = preflight::verdict(&doubts);
-    let answer = Answer { schema: "fingerpost/doctor/1", verdict, sentence, doubts, cleaned, checks, host };
+    let answer = Answer {
+        schema: "fingerpost/doctor/1",
+        verdict,
+        sentence,
+        doubts,
+        cleaned,
+        checks,
+        host,
+    };
     if args.format == Format::Table {
-        return output::write(|out| out.write_all(table(&answer, &output::style(false)).as_bytes()));
+        return output::write(|out| {
+            out.write_all(table(&answer, &output::style(false)).as_bytes())
+        });
     }
     output::json(&answer)
 }
@@ -79,7 +89,10 @@ fn check(host: &Host, duration: Duration) -> anyhow::Result<Checks> {
     let paths = Paths::system();
     let cpus = affinity::allowed_cpus()?;
     let hierarchies = Hierarchies::of_self(&paths);
-    let at_once = host.cgroup.cpu_quota.map_or(cpus.len(), |quota| quota as usize);
+    let at_once = host
+        .cgroup
+        .cpu_quota
+        .map_or(cpus.len(), |quota| quota as usize);
     let timer = timer::look();
     let bar = progress(duration);
     let (before, throttled_before) = (Snapshot::take(&paths), hierarchies.throttlings());
@@ -91,13 +104,17 @@ fn check(host: &Host, duration: Duration) -> anyhow::Result<Checks> {
         timer,
         background: background::between(&before, &after),
         cpus: host.cpu.online.max(1),
-        throttled_periods: throttled_after.since(&throttled_before).map(|(stopped, _)| stopped.throttled_periods),
+        throttled_periods: throttled_after
+            .since(&throttled_before)
+            .map(|(stopped, _)| stopped.throttled_periods),
         places: places(),
     })
 }
 
 fn places() -> Vec<Place> {
-    let runs = Archive::locate().ok().map(|directory| Place::look("runs", &directory, "FINGERPOST_HOME"));
+    let runs = Archive::locate()
+        .ok()
+        .map(|directory| Place::look("runs", &directory, "FINGERPOST_HOME"));
     let temporary = Place::look("temporary files", &std::env::temp_dir(), "TMPDIR");
     runs.into_iter().chain([temporary]).collect()
 }
@@ -117,21 +134,42 @@ fn progress(duration: Duration) -> ProgressBar {
 /// The verdict, what was measured, and each doubt with what to do about it.
 fn table(answer: &Answer, style: &Style) -> String {
     let host = &answer.host;
-    let verdict = style.paint(tone_of(answer.verdict), &wrap::indented(&clean(&answer.sentence), 0, style.width));
-    let machine = clean(&format!("{}, {}, {}", host.hostname, host.kernel, host.cpu.model)).into_owned();
+    let verdict = style.paint(
+        tone_of(answer.verdict),
+        &wrap::indented(&clean(&answer.sentence), 0, style.width),
+    );
+    let machine = clean(&format!(
+        "{}, {}, {}",
+        host.hostname, host.kernel, host.cpu.model
+    ))
+    .into_owned();
     let mut first = vec![Line::Blank, Line::Heading(machine)];
-    first.extend(answer.cleaned.iter().map(|sentence| row("cleaned up", sentence)));
+    first.extend(
+        answer
+            .cleaned
+            .iter()
+            .map(|sentence| row("cleaned up", sentence)),
+    );
     let mut measured = steadiness(&answer.checks);
     measured.extend(surroundings(answer));
-    let doubts = answer
-        .doubts
-        .iter()
-        .map(|d| Line::Labelled(d.severity.name().into(), clean(&d.to_string()).into_owned(), tone(d.severity)));
+    let doubts = answer.doubts.iter().map(|d| {
+        Line::Labelled(
+            d.severity.name().into(),
+            clean(&d.to_string()).into_owned(),
+            tone(d.severity),
+        )
+    });
     let mut doubts: Vec<Line> = doubts.collect();
     if !doubts.is_empty() {
         doubts.insert(0, Line::Blank);
     }
-    let grids = [first, measured, doubts].into_iter().map(|lines| Grid { lines, ..Grid::default() }.render(style));
+    let grids = [first, measured, doubts].into_iter().map(|lines| {
+        Grid {
+            lines,
+            ..Grid::default()
+        }
+        .render(style)
+    });
     std::iter::once(verdict + "\n").chain(grids).collect()
 }
 
@@ -156,8 +194,21 @@ fn surroundings(answer: &Answer) -> Vec<Line> {
     let (checks, us) = (&answer.checks, |ns: f64| Unit::Nanoseconds.format(ns));
     let (timer, background) = (&checks.timer, &checks.background);
     let mut lines = vec![
-        row("clock", &format!("{:.0} ns a reading, steps of {:.0} ns", timer.reading_ns, timer.step_ns)),
-        row("sleep", &format!("1 ms takes {} more, at worst {}", us(timer.late_ns), us(timer.latest_ns))),
+        row(
+            "clock",
+            &format!(
+                "{:.0} ns a reading, steps of {:.0} ns",
+                timer.reading_ns, timer.step_ns
+            ),
+        ),
+        row(
+            "sleep",
+            &format!(
+                "1 ms takes {} more, at worst {}",
+                us(timer.late_ns),
+                us(timer.latest_ns)
+            ),
+        ),
         row(
             "others",
             &format!(
@@ -168,14 +219,29 @@ fn surroundings(answer: &Answer) -> Vec<Line> {
             ),
         ),
     ];
-    lines
-        .extend(background.users.iter().map(|user| row("", &format!("{:.2} {} ({})", user.cpus, user.name, user.pid))));
-    lines.push(row("counters", if answer.host.counters { "allowed" } else { "not allowed" }));
+    lines.extend(background.users.iter().map(|user| {
+        row(
+            "",
+            &format!("{:.2} {} ({})", user.cpus, user.name, user.pid),
+        )
+    }));
+    lines.push(row(
+        "counters",
+        if answer.host.counters {
+            "allowed"
+        } else {
+            "not allowed"
+        },
+    ));
     lines.extend(checks.places.iter().map(|place| {
         let state = place.refused.as_deref().unwrap_or("writable");
         row(
             place.purpose,
-            &format!("{}: {state}, {} free", place.path.display(), Unit::Bytes.format(place.free_bytes as f64)),
+            &format!(
+                "{}: {state}, {} free",
+                place.path.display(),
+                Unit::Bytes.format(place.free_bytes as f64)
+            ),
         )
     }));
     lines
@@ -189,7 +255,9 @@ fn steadiness(checks: &Checks) -> Vec<Line> {
         cpus.truncate(7);
     }
     let one = |steadiness: &Steadiness| {
-        let name = steadiness.cpu.map_or("all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+        let name = steadiness
+            .cpu
+            .map_or("all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
         let text = format!(
             "{:.3} ms a piece, varies {:.1} %, {:.1} % slow, longest stall {:.2} ms, lost {:.1} %, {}",
             steadiness.undisturbed_ns / 1e6,
@@ -201,7 +269,10 @@ fn steadiness(checks: &Checks) -> Vec<Line> {
         );
         row(&name, &text)
     };
-    cpus.into_iter().chain(&checks.fixed_work.all).map(one).collect()
+    cpus.into_iter()
+        .chain(&checks.fixed_work.all)
+        .map(one)
+        .collect()
 }
 
 /// A line of the table. A process may call itself anything: its name must not steer the terminal.

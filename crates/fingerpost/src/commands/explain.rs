@@ -121,11 +121,19 @@ pub struct Args {
 
 impl Args {
     fn level(&self) -> Level {
-        if self.sampling { Level::Sampling } else { Level::Tracing }
+        if self.sampling {
+            Level::Sampling
+        } else {
+            Level::Tracing
+        }
     }
 
     fn progressing(&self) -> Progressing {
-        if self.quiet { Progressing::None } else { self.progress }
+        if self.quiet {
+            Progressing::None
+        } else {
+            self.progress
+        }
     }
 }
 
@@ -158,7 +166,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         return of_service(&args);
     }
     if args.output.is_some() && args.client.is_none() {
-        return usage("-o is for a service that is watched, or for a run that is joined with --client");
+        return usage(
+            "-o is for a service that is watched, or for a run that is joined with --client",
+        );
     }
     let explanations = match (&args.run, &args.client) {
         (Some(name), Some(path)) => {
@@ -169,9 +179,21 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             let (explanations, answers) = of_run(name)?;
             if args.format == Format::Table && !answers.is_empty() {
                 let style = output::style(args.wide);
-                let lines =
-                    answers.into_iter().map(|answer| Line::Note(answer, Tone::Strong)).chain([Line::Blank]).collect();
-                output::write(|out| out.write_all(Grid { columns: Vec::new(), lines }.render(&style).as_bytes()))?;
+                let lines = answers
+                    .into_iter()
+                    .map(|answer| Line::Note(answer, Tone::Strong))
+                    .chain([Line::Blank])
+                    .collect();
+                output::write(|out| {
+                    out.write_all(
+                        Grid {
+                            columns: Vec::new(),
+                            lines,
+                        }
+                        .render(&style)
+                        .as_bytes(),
+                    )
+                })?;
             }
             explanations
         }
@@ -190,17 +212,32 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
     let hold = held::find(&args.hold, &pids)?;
     let explained = service::explain(target, args, begun, args.experiment.then_some(&hold))?;
     let comparison = baseline.map(|side| beside(side, &explained.ended.run));
-    print(std::slice::from_ref(&explained.explanation), comparison.as_ref(), args.format, args.wide)?;
+    print(
+        std::slice::from_ref(&explained.explanation),
+        comparison.as_ref(),
+        args.format,
+        args.wide,
+    )?;
     if args.format == Format::Table {
         let lines = service::closer(&explained, &pids);
-        output::write(|out| out.write_all(report::service::closer(&lines, &output::style(false)).as_bytes()))?;
+        output::write(|out| {
+            out.write_all(report::service::closer(&lines, &output::style(false)).as_bytes())
+        })?;
     }
-    let kept = explained.ended.tell(args.progressing(), "what was seen", "");
+    let kept = explained
+        .ended
+        .tell(args.progressing(), "what was seen", "");
     if let Err(sentence) = &explained.joined {
-        say(&format!("the load generator's run is not joined: {sentence}"));
+        say(&format!(
+            "the load generator's run is not joined: {sentence}"
+        ));
         return Ok(Done::BadInput);
     }
-    Ok(if kept { Done::Well } else { Done::MeasurementFailed })
+    Ok(if kept {
+        Done::Well
+    } else {
+        Done::MeasurementFailed
+    })
 }
 
 /// The run that the service is judged beside; read before anything is watched, so that a mistake costs no time.
@@ -209,7 +246,11 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
 /// It is not there, or is no run of a service.
 fn baseline(wanted: &OsStr) -> anyhow::Result<Side> {
     let side = runs::side(wanted)?;
-    if side.rows.keys().any(|(probe, _, _)| [LATENCY, RATE].contains(&probe.as_str())) {
+    if side
+        .rows
+        .keys()
+        .any(|(probe, _, _)| [LATENCY, RATE].contains(&probe.as_str()))
+    {
         return Ok(side);
     }
     usage(format!(
@@ -235,18 +276,36 @@ fn print(
     output::write(|out| match format {
         Format::Json => {
             let mut guard = Guard::new(&mut *out, Kind::Json);
-            serde_json::to_writer_pretty(&mut guard, &Document { explanations, comparison })?;
+            serde_json::to_writer_pretty(
+                &mut guard,
+                &Document {
+                    explanations,
+                    comparison,
+                },
+            )?;
             guard.flush()?;
             writeln!(out)
         }
         Format::Markdown => {
             write!(out, "{}", markdown(explanations))?;
-            comparison
-                .map_or(Ok(()), |c| compare::write(out, c, fingerpost_report::Format::Markdown, &output::style(wide)))
+            comparison.map_or(Ok(()), |c| {
+                compare::write(
+                    out,
+                    c,
+                    fingerpost_report::Format::Markdown,
+                    &output::style(wide),
+                )
+            })
         }
         Format::Table => {
             write!(out, "{}", render(explanations, &output::style(wide)))?;
-            comparison.map_or(Ok(()), |c| write!(out, "\n{}", report::service::beside(c, &output::style(wide))))
+            comparison.map_or(Ok(()), |c| {
+                write!(
+                    out,
+                    "\n{}",
+                    report::service::beside(c, &output::style(wide))
+                )
+            })
         }
     })
 }
@@ -270,24 +329,34 @@ fn of_run(name: &OsStr) -> anyhow::Result<(Vec<Explanation>, Vec<String>)> {
         ));
     }
     // The screen of a service begins with its own.
-    let service = explanations.iter().any(|e| e.workload == report::service::WORKLOAD);
-    let answers = if service { Vec::new() } else { View::of(&run, fingerpost_labs::views()).answers };
+    let service = explanations
+        .iter()
+        .any(|e| e.workload == report::service::WORKLOAD);
+    let answers = if service {
+        Vec::new()
+    } else {
+        View::of(&run, fingerpost_labs::views()).answers
+    };
     Ok((explanations, answers))
 }
 
 /// The error of a run that there is not; where a program has its name, with how that is explained.
 fn meant_as_command<T>(name: &OsStr, error: anyhow::Error) -> anyhow::Result<T> {
     match (name.to_str(), error.downcast_ref::<ArchiveError>()) {
-        (Some(word), Some(ArchiveError::NotFound { dir, .. })) if can_execute(word) => usage(format!(
-            "there is no run “{word}” in {dir}; to explain the command of that name: fingerpost explain -- {word}"
-        )),
+        (Some(word), Some(ArchiveError::NotFound { dir, .. })) if can_execute(word) => {
+            usage(format!(
+                "there is no run “{word}” in {dir}; to explain the command of that name: fingerpost explain -- {word}"
+            ))
+        }
         _ => Err(error),
     }
 }
 
 /// Runs a command of the user's under observers.
 fn of_command(args: &Args) -> anyhow::Result<Explanation> {
-    let Some(program) = args.command.first() else { return usage(WHAT) };
+    let Some(program) = args.command.first() else {
+        return usage(WHAT);
+    };
     if !can_execute(program) {
         return usage(format!("there is no command “{program}” that can be run"));
     }
@@ -297,23 +366,42 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
     }
     let mut child = start_held(&args.command, args.format)?;
     let pid = child.id() as i32;
-    let session = Session::attach(&Subjects { servers: vec![pid], clients: Vec::new() }, args.level());
+    let session = Session::attach(
+        &Subjects {
+            servers: vec![pid],
+            clients: Vec::new(),
+        },
+        args.level(),
+    );
     let begun = Instant::now();
     signal(pid, libc::SIGCONT).context("cannot start the command")?;
-    let deadline = args.seconds.map(|s| begun + Duration::from_secs_f64(s.min(1e9)));
+    let deadline = args
+        .seconds
+        .map(|s| begun + Duration::from_secs_f64(s.min(1e9)));
     wait_for_end(pid, deadline, &interrupted)?;
     let elapsed = begun.elapsed().as_secs_f64();
     // The command is not reaped yet: what the kernel counted for it can still be read.
-    let Told { mut observations, recorded, refused, .. } = session.finish();
+    let Told {
+        mut observations,
+        recorded,
+        refused,
+        ..
+    } = session.finish();
     end(&mut child)?;
     if let Some(why) = refused {
         anyhow::bail!(why);
     }
     let words = secret::cut_words(args.command.iter().map(String::as_str)).join(" ");
     label(&mut observations, &words, &Params::new());
-    let paths = recorded.map(Recorded::follow).map(|paths| Paths { workload: words.clone(), ..paths });
+    let paths = recorded.map(Recorded::follow).map(|paths| Paths {
+        workload: words.clone(),
+        ..paths
+    });
     // A command is one request, of which windows show a part: all of its time is as many times that part.
-    let seen = paths.as_ref().map(|p| p.latency.mean).filter(|seen| *seen > 0.0);
+    let seen = paths
+        .as_ref()
+        .map(|p| p.latency.mean)
+        .filter(|seen| *seen > 0.0);
     let turns_per_transaction = seen.map_or(1.0, |seen| elapsed / seen);
     let figures = StepFigures {
         transactions: 1,
@@ -322,7 +410,13 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
         turns_per_transaction,
         ..StepFigures::default()
     };
-    Ok(Explanation::new(&words, &Params::new(), &figures, paths.as_ref(), observations))
+    Ok(Explanation::new(
+        &words,
+        &Params::new(),
+        &figures,
+        paths.as_ref(),
+        observations,
+    ))
 }
 
 /// Whether the shell would find this program.
@@ -330,23 +424,30 @@ fn can_execute(program: &str) -> bool {
     if program.contains('/') {
         return is_program(Path::new(program));
     }
-    std::env::var_os("PATH").is_some_and(|dirs| std::env::split_paths(&dirs).any(|dir| is_program(&dir.join(program))))
+    std::env::var_os("PATH")
+        .is_some_and(|dirs| std::env::split_paths(&dirs).any(|dir| is_program(&dir.join(program))))
 }
 
 /// Starts the command, stopped just before it becomes the user's program, so that observers see it from its first
 /// instruction.
 fn start_held(words: &[String], format: Format) -> anyhow::Result<Child> {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", "kill -STOP $$; exec \"$@\"", "sh"]).args(words);
+    command
+        .args(["-c", "kill -STOP $$; exec \"$@\"", "sh"])
+        .args(words);
     if format != Format::Table {
         command.stdout(Stdio::from(std::io::stderr()));
     }
-    let mut child = command.spawn().context("cannot start /bin/sh, which starts the command")?;
+    let mut child = command
+        .spawn()
+        .context("cannot start /bin/sh, which starts the command")?;
     let deadline = Instant::now() + GRACE;
     loop {
         match change(child.id() as i32)? {
             Some(Change::Stopped) => return Ok(child),
-            Some(Change::Ended) => anyhow::bail!("the shell that starts the command ended before it did"),
+            Some(Change::Ended) => {
+                anyhow::bail!("the shell that starts the command ended before it did")
+            }
             None if Instant::now() > deadline => {
                 end(&mut child)?;
                 anyhow::bail!("the shell that starts the command did not start it in time");
@@ -357,7 +458,11 @@ fn start_held(words: &[String], format: Format) -> anyhow::Result<Child> {
 }
 
 /// Waits until the command ends, its time is up, or the user has had enough.
-fn wait_for_end(pid: i32, deadline: Option<Instant>, interrupted: &AtomicBool) -> anyhow::Result<()> {
+fn wait_for_end(
+    pid: i32,
+    deadline: Option<Instant>,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<()> {
     let mut pause = Duration::from_micros(200);
     while change(pid)? != Some(Change::Ended) {
         if interrupted.load(Ordering::Relaxed) || deadline.is_some_and(|d| Instant::now() >= d) {
@@ -381,7 +486,9 @@ fn end(child: &mut Child) -> anyhow::Result<()> {
     }
     let status = child.wait()?;
     if !status.success() && !ended_by_us {
-        say(&format!("the command ended with {status}; its time is explained nevertheless"));
+        say(&format!(
+            "the command ended with {status}; its time is explained nevertheless"
+        ));
     }
     Ok(())
 }

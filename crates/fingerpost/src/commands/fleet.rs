@@ -35,7 +35,11 @@ pub struct Args {
 impl Args {
     /// The next step; `run` and `gather` say theirs themselves, the others are an end, or are read by a program.
     pub fn next(&self) -> Option<String> {
-        if let Command::Show(args) = &self.command { args.next() } else { None }
+        if let Command::Show(args) = &self.command {
+            args.next()
+        } else {
+            None
+        }
     }
 }
 

@@ -41,12 +41,19 @@ impl Args {
     /// The next step: to have one described, to measure it, or to check that a verdict names the cause here.
     pub fn next(&self) -> Option<String> {
         let Some(name) = self.name.as_deref() else {
-            return Some("what one measures: fingerpost list NAME; to measure it: fingerpost run NAME".to_owned());
+            return Some(
+                "what one measures: fingerpost list NAME; to measure it: fingerpost run NAME"
+                    .to_owned(),
+            );
         };
         let pattern = WildMatch::new(name);
         if known_names().any(|known| pattern.matches(known)) {
             // A shell would take a glob for names of files.
-            let word = if name.contains(['*', '?']) { format!("'{name}'") } else { name.to_owned() };
+            let word = if name.contains(['*', '?']) {
+                format!("'{name}'")
+            } else {
+                name.to_owned()
+            };
             return Some(format!("measure it: fingerpost run {word}"));
         }
         let planted = PLANTS.iter().any(|plant| plant.name == name);
@@ -109,17 +116,31 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let cpus = cpus::choose(None)?.len();
     let name = args.name.as_deref().unwrap_or("*");
     let pattern = WildMatch::new(name);
-    let named = |probe: &&Probe| pattern.matches(probe.name) || probe.lab.is_none() && family(probe.name) == name;
-    let probes = fingerpost_probes::all().filter(named).map(|p| probe_entry(p, cpus));
+    let named = |probe: &&Probe| {
+        pattern.matches(probe.name) || probe.lab.is_none() && family(probe.name) == name
+    };
+    let probes = fingerpost_probes::all()
+        .filter(named)
+        .map(|p| probe_entry(p, cpus));
     // Those of probes stand beside them.
-    let (courses, of_probes): (Vec<&Lab>, Vec<_>) =
-        fingerpost_labs::REGISTRY.iter().filter(|lab| pattern.matches(lab.name)).partition(|lab| lab.is_course());
+    let (courses, of_probes): (Vec<&Lab>, Vec<_>) = fingerpost_labs::REGISTRY
+        .iter()
+        .filter(|lab| pattern.matches(lab.name))
+        .partition(|lab| lab.is_course());
     let labs = of_probes.into_iter().chain(courses).map(lab_entry);
     // Nobody measures a cause, nor what others published alone: each is described when it is asked for.
-    let causes = CAUSES.iter().filter(|c| args.name.is_some() && pattern.matches(c.name)).map(cause_entry);
-    let published =
-        PUBLISHED.iter().filter(|f| args.name.is_some() && (pattern.matches(f.name) || family(f.name) == name));
-    let entries: Vec<Entry> = probes.chain(labs).chain(causes).chain(published.map(published_entry)).collect();
+    let causes = CAUSES
+        .iter()
+        .filter(|c| args.name.is_some() && pattern.matches(c.name))
+        .map(cause_entry);
+    let published = PUBLISHED
+        .iter()
+        .filter(|f| args.name.is_some() && (pattern.matches(f.name) || family(f.name) == name));
+    let entries: Vec<Entry> = probes
+        .chain(labs)
+        .chain(causes)
+        .chain(published.map(published_entry))
+        .collect();
     if entries.is_empty() {
         return usage(unknown(name));
     }
@@ -134,10 +155,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 fn unknown(name: &str) -> String {
     let near = suggest::nearest(
         name,
-        known_names().chain(CAUSES.iter().map(|c| c.name)).chain(PUBLISHED.iter().map(|f| f.name)),
+        known_names()
+            .chain(CAUSES.iter().map(|c| c.name))
+            .chain(PUBLISHED.iter().map(|f| f.name)),
     );
     let meant = near.map_or(String::new(), |near| format!("did you mean “{near}”? "));
-    format!("there is no probe, lab or cause “{name}”; {meant}`fingerpost list` shows all that can be measured")
+    format!(
+        "there is no probe, lab or cause “{name}”; {meant}`fingerpost list` shows all that can be measured"
+    )
 }
 
 fn cause_entry(cause: &'static Cause) -> Entry {
@@ -153,23 +178,47 @@ fn cause_entry(cause: &'static Cause) -> Entry {
         tells: cause.tells,
         needs: cause.needs.iter().map(need).collect(),
         follows: cause.follows,
-        thresholds: cause.thresholds.iter().map(|t: &Threshold| (t.of, t.value, t.source)).collect(),
+        thresholds: cause
+            .thresholds
+            .iter()
+            .map(|t: &Threshold| (t.of, t.value, t.source))
+            .collect(),
         ..Entry::default()
     }
 }
 
 /// A figure that published and imported results have and that nothing here measures by its name.
 fn published_entry(figure: &'static Published) -> Entry {
-    let Published { name, summary, beside } = *figure;
+    let Published {
+        name,
+        summary,
+        beside,
+    } = *figure;
     let (lmbench, mean_of) = (figure.lmbench(), figure.mean_of());
-    Entry { name, kind: "published figure", summary, lmbench, beside, mean_of, ..Entry::default() }
+    Entry {
+        name,
+        kind: "published figure",
+        summary,
+        lmbench,
+        beside,
+        mean_of,
+        ..Entry::default()
+    }
 }
 
 fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
     let rows = (probe.variants)();
-    let most = rows.iter().map(|params| probe.cpus_needed(params)).max().unwrap_or(probe.cpus);
-    let missing =
-        (most > cpus).then(|| format!("{} rows need {most} CPUs, and this process may use {cpus}", probe.name));
+    let most = rows
+        .iter()
+        .map(|params| probe.cpus_needed(params))
+        .max()
+        .unwrap_or(probe.cpus);
+    let missing = (most > cpus).then(|| {
+        format!(
+            "{} rows need {most} CPUs, and this process may use {cpus}",
+            probe.name
+        )
+    });
     Entry {
         name: probe.name,
         kind: "probe",
@@ -191,8 +240,14 @@ fn lab_entry(lab: &Lab) -> Entry {
         kind: "lab",
         summary: lab.summary,
         rows: lab.probes().flat_map(|probe| (probe.variants)()).collect(),
-        figures: lab.figures().map(|(name, meaning)| [name, meaning]).collect(),
-        settings: lab.all_settings().map(|s| [s.key, s.default, s.help]).collect(),
+        figures: lab
+            .figures()
+            .map(|(name, meaning)| [name, meaning])
+            .collect(),
+        settings: lab
+            .all_settings()
+            .map(|s| [s.key, s.default, s.help])
+            .collect(),
         missing: (lab.missing)(&Params::new()),
         ..Entry::default()
     }
@@ -205,20 +260,38 @@ fn table(entries: &[Entry]) -> String {
         ("lmbench", Align::Left, 1),
         ("what it is", Align::Left, 0),
     ]);
-    for (kind, title) in
-        [("probe", "Probes (fingerpost run NAME; families and globs such as 'syscall.*' too)"), ("lab", "Labs")]
-    {
+    for (kind, title) in [
+        (
+            "probe",
+            "Probes (fingerpost run NAME; families and globs such as 'syscall.*' too)",
+        ),
+        ("lab", "Labs"),
+    ] {
         let of_kind: Vec<&Entry> = entries.iter().filter(|e| e.kind == kind).collect();
         if of_kind.is_empty() {
             continue;
         }
-        grid.lines.extend([Line::Heading(title.to_owned()), grid.titles()]);
+        grid.lines
+            .extend([Line::Heading(title.to_owned()), grid.titles()]);
         for entry in of_kind {
-            let rows = if entry.rows.is_empty() { String::new() } else { entry.rows.len().to_string() };
-            let cells =
-                vec![entry.name.to_owned(), rows, entry.lmbench.unwrap_or("").to_owned(), entry.summary.to_owned()];
+            let rows = if entry.rows.is_empty() {
+                String::new()
+            } else {
+                entry.rows.len().to_string()
+            };
+            let cells = vec![
+                entry.name.to_owned(),
+                rows,
+                entry.lmbench.unwrap_or("").to_owned(),
+                entry.summary.to_owned(),
+            ];
             grid.lines.push(Line::Cells(cells, Tone::Plain));
-            grid.lines.extend(entry.missing.iter().map(|m| Line::Note(m.clone(), Tone::Doubtful)));
+            grid.lines.extend(
+                entry
+                    .missing
+                    .iter()
+                    .map(|m| Line::Note(m.clone(), Tone::Doubtful)),
+            );
         }
         grid.lines.push(Line::Blank);
     }
@@ -236,12 +309,18 @@ struct Alike {
 impl Alike {
     /// Takes in a row that differs in the same parameter alone; whether it did.
     fn takes(&mut self, row: &[(String, String)]) -> bool {
-        if !self.values.iter().map(|(key, _)| key).eq(row.iter().map(|(key, _)| key)) {
+        if !self
+            .values
+            .iter()
+            .map(|(key, _)| key)
+            .eq(row.iter().map(|(key, _)| key))
+        {
             return false;
         }
         let mut differ = (0..row.len()).filter(|&at| self.values[at].1.last() != Some(&row[at].1));
-        let Some(at) =
-            differ.next().filter(|at| differ.next().is_none() && self.varied.is_none_or(|varied| varied == *at))
+        let Some(at) = differ
+            .next()
+            .filter(|at| differ.next().is_none() && self.varied.is_none_or(|varied| varied == *at))
         else {
             return false;
         };
@@ -258,27 +337,48 @@ impl Alike {
 fn together(rows: &[Params]) -> Vec<String> {
     let mut groups: Vec<Alike> = Vec::new();
     for row in rows.iter().filter(|row| !row.is_empty()) {
-        let values: Vec<(String, String)> =
-            row.iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
+        let values: Vec<(String, String)> = row
+            .iter()
+            .map(|(key, value)| (key.to_owned(), value.to_string()))
+            .collect();
         if !groups.last_mut().is_some_and(|group| group.takes(&values)) {
-            let values = values.into_iter().map(|(key, value)| (key, vec![value])).collect();
-            groups.push(Alike { values, varied: None });
+            let values = values
+                .into_iter()
+                .map(|(key, value)| (key, vec![value]))
+                .collect();
+            groups.push(Alike {
+                values,
+                varied: None,
+            });
         }
     }
     let parameter = |(key, values): &(String, Vec<String>)| format!("{key}={}", values.join(","));
-    let text = |group: &Alike| group.values.iter().map(parameter).collect::<Vec<_>>().join(" ");
+    let text = |group: &Alike| {
+        group
+            .values
+            .iter()
+            .map(parameter)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let mut told = BTreeSet::new();
-    groups.iter().map(text).filter(|text| told.insert(text.clone())).collect()
+    groups
+        .iter()
+        .map(text)
+        .filter(|text| told.insert(text.clone()))
+        .collect()
 }
 
 /// Everything that each entry says of itself.
 fn details(entries: &[Entry]) -> String {
     let mut grid = Grid::default();
     for entry in entries {
-        grid.lines.push(Line::Heading(format!("{}: {}", entry.name, entry.summary)));
+        grid.lines
+            .push(Line::Heading(format!("{}: {}", entry.name, entry.summary)));
         let mut say = |label: &str, text: String| {
             if !text.is_empty() {
-                grid.lines.push(Line::Labelled(label.to_owned(), text, Tone::Plain));
+                grid.lines
+                    .push(Line::Labelled(label.to_owned(), text, Tone::Plain));
             }
         };
         say("  timed", entry.timed.to_owned());
@@ -295,7 +395,10 @@ fn details(entries: &[Entry]) -> String {
             say(&format!("  {name}"), (*meaning).to_owned());
         }
         for [key, default, help] in &entry.settings {
-            say(&format!("  --set {key}"), format!("{help} (default: {default})"));
+            say(
+                &format!("  --set {key}"),
+                format!("{help} (default: {default})"),
+            );
         }
         say("  layer", entry.layer.unwrap_or("").to_owned());
         say("  shown by", entry.tells.to_owned());
@@ -303,7 +406,11 @@ fn details(entries: &[Entry]) -> String {
         say("  may follow from", entry.follows.join(", "));
         for (of, value, source) in &entry.thresholds {
             let value = significant(*value);
-            let value = if value.contains('.') { value.trim_end_matches('0').trim_end_matches('.') } else { &value };
+            let value = if value.contains('.') {
+                value.trim_end_matches('0').trim_end_matches('.')
+            } else {
+                &value
+            };
             say("  threshold", format!("{of}: {value} ({source})"));
         }
         say("  missing", entry.missing.clone().unwrap_or_default());
@@ -329,8 +436,22 @@ mod tests {
             row("brk", 1),
             row("brk", 4),
         ];
-        assert_eq!(together(&rows), ["api=mmap pages=1,2,4", "api=brk pages=1,4"]);
-        let other = [row("mmap", 1), row("brk", 2), row("brk", 2).with("how", "touch")];
-        assert_eq!(together(&other), ["api=mmap pages=1", "api=brk pages=2", "api=brk how=touch pages=2"]);
+        assert_eq!(
+            together(&rows),
+            ["api=mmap pages=1,2,4", "api=brk pages=1,4"]
+        );
+        let other = [
+            row("mmap", 1),
+            row("brk", 2),
+            row("brk", 2).with("how", "touch"),
+        ];
+        assert_eq!(
+            together(&other),
+            [
+                "api=mmap pages=1",
+                "api=brk pages=2",
+                "api=brk how=touch pages=2"
+            ]
+        );
     }
 }

@@ -47,13 +47,20 @@ fn find(top: &Command, words: &[String]) -> anyhow::Result<Command> {
     let mut found = top;
     for word in words {
         let Some(sub) = found.find_subcommand(word) else {
-            let near = suggest::or_else(word, found.get_subcommands().map(Command::get_name), || {
-                "--help lists them".to_owned()
-            });
-            return usage(format!("“{}” has no command “{word}”; {near}", found.get_name()));
+            let near =
+                suggest::or_else(word, found.get_subcommands().map(Command::get_name), || {
+                    "--help lists them".to_owned()
+                });
+            return usage(format!(
+                "“{}” has no command “{word}”; {near}",
+                found.get_name()
+            ));
         };
         found = sub;
     }
-    let name = found.get_display_name().unwrap_or(found.get_name()).to_owned();
+    let name = found
+        .get_display_name()
+        .unwrap_or(found.get_name())
+        .to_owned();
     Ok(found.clone().name(name))
 }

@@ -56,9 +56,15 @@ pub struct Args {
 
 /// What the exit status says, and what can be planted.
 fn help() -> String {
-    let (causes, controls): (Vec<&str>, Vec<&str>) =
-        PLANTS.iter().map(|p| p.name).partition(|name| !name.starts_with("control."));
-    format!("{EXAMPLES}\n\n{STATUS}\n\nCauses: {}\n\nControls: {}", causes.join(", "), controls.join(", "))
+    let (causes, controls): (Vec<&str>, Vec<&str>) = PLANTS
+        .iter()
+        .map(|p| p.name)
+        .partition(|name| !name.starts_with("control."));
+    format!(
+        "{EXAMPLES}\n\n{STATUS}\n\nCauses: {}\n\nControls: {}",
+        causes.join(", "),
+        controls.join(", ")
+    )
 }
 
 /// The same, and what can be planted in servers.
@@ -92,13 +98,17 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Format::Json => output::json(&document)?,
         Format::Table => output::write(|out| table::write(out, &document, &output::style(false)))?,
     }
-    Ok(status(document.plants.iter().map(|p| p.result), stop.load(Ordering::Relaxed)))
+    Ok(status(
+        document.plants.iter().map(|p| p.result),
+        stop.load(Ordering::Relaxed),
+    ))
 }
 
 /// Makes the system ready for plants, and gives the flag that signals set.
 fn ready(in_own_network: bool, quiet: bool) -> anyhow::Result<Arc<AtomicBool>> {
     if in_own_network {
-        network::loopback_up().context("cannot switch on the loopback interface of a network of our own")?;
+        network::loopback_up()
+            .context("cannot switch on the loopback interface of a network of our own")?;
     } else {
         conduct::clean_up(quiet);
     }
@@ -113,13 +123,28 @@ fn in_own_network<T>(
     take: impl FnOnce(&Output) -> Option<T>,
 ) -> Result<T, (Verdict, String)> {
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("fingerpost").args(["prove", "--format", "json", "--quiet", "--in-own-network"]);
+    command
+        .arg0("fingerpost")
+        .args(["prove", "--format", "json", "--quiet", "--in-own-network"]);
     words(&mut command);
     task::own_network(&mut command);
-    let output = child::run_bounded(child::die_with_parent(&mut command), Instant::now() + longest)
-        .map_err(|e| (Verdict::Skipped, format!("cannot make a network of our own: {e}")))?;
+    let output = child::run_bounded(
+        child::die_with_parent(&mut command),
+        Instant::now() + longest,
+    )
+    .map_err(|e| {
+        (
+            Verdict::Skipped,
+            format!("cannot make a network of our own: {e}"),
+        )
+    })?;
     let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    take(&output).ok_or_else(|| (Verdict::Failed, format!("the child in its own network said: {}", said())))
+    take(&output).ok_or_else(|| {
+        (
+            Verdict::Failed,
+            format!("the child in its own network said: {}", said()),
+        )
+    })
 }
 
 fn choose(wanted: &[String]) -> anyhow::Result<Vec<&'static Plant>> {
@@ -132,22 +157,40 @@ fn choose(wanted: &[String]) -> anyhow::Result<Vec<&'static Plant>> {
             return usage(format!("“{name}” cannot be planted; {near}"));
         }
     }
-    let chosen = |p: &&Plant| wanted.is_empty() || wanted.iter().any(|name| WildMatch::new(name).matches(p.name));
+    let chosen = |p: &&Plant| {
+        wanted.is_empty()
+            || wanted
+                .iter()
+                .any(|name| WildMatch::new(name).matches(p.name))
+    };
     Ok(PLANTS.iter().filter(chosen).collect())
 }
 
 fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Result<Document> {
     let begun = Instant::now();
-    let mut scratch = Scratch::create_guarded().context("cannot make a private directory for the proof")?;
+    let mut scratch =
+        Scratch::create_guarded().context("cannot make a private directory for the proof")?;
     let dir = scratch.subdir("work")?;
     let cpus = cpus::choose(None)?;
-    let time = Duration::from_secs_f64(args.seconds / plants.len() as f64).min(Duration::from_secs(30));
+    let time =
+        Duration::from_secs_f64(args.seconds / plants.len() as f64).min(Duration::from_secs(30));
     let host = fingerpost_host::describe_for(&dir, &cpus);
     let root = system::is_root();
     let events = KeptOpen::default();
-    let course = Course { time, dir: &dir, cpus: &cpus, host: &host, root, stop, events: &events };
-    let progress =
-        Progress::start("planting known causes", time * plants.len() as u32, Progressing::unless(args.quiet));
+    let course = Course {
+        time,
+        dir: &dir,
+        cpus: &cpus,
+        host: &host,
+        root,
+        stop,
+        events: &events,
+    };
+    let progress = Progress::start(
+        "planting known causes",
+        time * plants.len() as u32,
+        Progressing::unless(args.quiet),
+    );
     let mut proofs = Vec::new();
     for (i, plant) in plants.iter().enumerate() {
         progress.show(plant.name, i as f64 / plants.len() as f64);
@@ -171,11 +214,17 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
 /// Plants in a network of its own.
 fn apart(plant: &Plant, time: Duration, args: &Args) -> Proof {
     let words = |command: &mut Command| {
-        command.args([plant.name, "--seconds", &time.as_secs_f64().max(1.0).to_string()]);
+        command.args([
+            plant.name,
+            "--seconds",
+            &time.as_secs_f64().max(1.0).to_string(),
+        ]);
         command.args(args.keep.then_some("--keep"));
     };
     let one = |output: &Output| {
-        let mut plants = serde_json::from_slice::<Document>(&output.stdout).ok()?.plants;
+        let mut plants = serde_json::from_slice::<Document>(&output.stdout)
+            .ok()?
+            .plants;
         plants.pop().filter(|_| plants.is_empty())
     };
     in_own_network(words, time * 3 + Duration::from_secs(60), one)
@@ -204,11 +253,26 @@ fn kept(trial: Trial, keep: bool) -> Proof {
 
 fn document(plants: Vec<Proof>, seconds: f64) -> Document {
     let tried = |p: &&Proof| p.result.tried();
-    let single: Vec<&Proof> = plants.iter().filter(|p| p.planted.len() == 1).filter(tried).collect();
-    let controls: Vec<&Proof> = plants.iter().filter(|p| p.planted.is_empty()).filter(tried).collect();
-    let count = |of: &[&Proof], f: fn(&Proof) -> bool| [of.iter().filter(|p| f(p)).count(), of.len()];
+    let single: Vec<&Proof> = plants
+        .iter()
+        .filter(|p| p.planted.len() == 1)
+        .filter(tried)
+        .collect();
+    let controls: Vec<&Proof> = plants
+        .iter()
+        .filter(|p| p.planted.is_empty())
+        .filter(tried)
+        .collect();
+    let count =
+        |of: &[&Proof], f: fn(&Proof) -> bool| [of.iter().filter(|p| f(p)).count(), of.len()];
     let named_first = count(&single, |p| p.result == Verdict::Right);
     let layer_first = count(&single, Proof::layer_is_right);
     let false_accusations = count(&controls, |p| p.result == Verdict::Wrong);
-    Document { named_first, layer_first, false_accusations, seconds, plants }
+    Document {
+        named_first,
+        layer_first,
+        false_accusations,
+        seconds,
+        plants,
+    }
 }

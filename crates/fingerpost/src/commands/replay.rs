@@ -53,7 +53,9 @@ pub struct Args {
 
 /// Every name with `ref:`, for completions; without it they are taken, too.
 fn name_parser() -> PossibleValuesParser {
-    let values = replay::names().into_iter().map(|name| PossibleValue::new(format!("ref:{name}")).alias(name));
+    let values = replay::names()
+        .into_iter()
+        .map(|name| PossibleValue::new(format!("ref:{name}")).alias(name));
     PossibleValuesParser::new(values)
 }
 
@@ -63,12 +65,18 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     if tables.is_empty() {
         return usage(format!("there is no published table “{}”", args.name));
     }
-    let (own, done) = if args.measure { measured(&tables)? } else { (kept(args.run.as_ref(), &tables)?, Done::Well) };
+    let (own, done) = if args.measure {
+        measured(&tables)?
+    } else {
+        (kept(args.run.as_ref(), &tables)?, Done::Well)
+    };
     let found = replay::replay(&args.name, &tables, &own);
     match &args.output {
-        Some(path) => {
-            output::page(path, &html::page(&shown::html::content(&found)), &format!("The replay of {}", args.name))?
-        }
+        Some(path) => output::page(
+            path,
+            &html::page(&shown::html::content(&found)),
+            &format!("The replay of {}", args.name),
+        )?,
         None => output::write(|out| match args.format.as_str() {
             "json" => json::write(out, &found),
             "markdown" => out.write_all(shown::markdown(&found).as_bytes()),
@@ -84,9 +92,18 @@ fn kept(wanted: Option<&OsString>, tables: &[&'static str]) -> anyhow::Result<Ve
         return Ok(vec![runs::load(wanted)?]);
     }
     let entries = Archive::open(None)?.list()?;
-    let paths = entries.into_iter().filter(|e| e.head.is_ok()).map(|e| e.path).take(MOST_RUNS);
+    let paths = entries
+        .into_iter()
+        .filter(|e| e.head.is_ok())
+        .map(|e| e.path)
+        .take(MOST_RUNS);
     // A run that cannot be read is no reason to show no table; `archive verify` tells of it.
-    Ok(replay::chosen(tables, paths, |path| lean::figures_from_path(path).ok(), |path| load::from_path(path).ok()))
+    Ok(replay::chosen(
+        tables,
+        paths,
+        |path| lean::figures_from_path(path).ok(),
+        |path| load::from_path(path).ok(),
+    ))
 }
 
 /// The rows of the tables, measured now, as far as they need nothing special; each recipe once.
@@ -94,8 +111,15 @@ fn measured(tables: &[&'static str]) -> anyhow::Result<(Vec<Run>, Done)> {
     let mut recipes: Vec<&Recipe> = Vec::new();
     for recipe in tables.iter().filter_map(|t| replay::recipe_of(t)) {
         if !recipe.fits {
-            say(&format!("{} is not measured now: {}", recipe.table, recipe.command()));
-        } else if !recipes.iter().any(|known| known.command() == recipe.command()) {
+            say(&format!(
+                "{} is not measured now: {}",
+                recipe.table,
+                recipe.command()
+            ));
+        } else if !recipes
+            .iter()
+            .any(|known| known.command() == recipe.command())
+        {
             recipes.push(recipe);
         }
     }

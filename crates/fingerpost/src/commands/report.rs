@@ -30,7 +30,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let (subject, page) = match &args.other {
         None => {
             let run = runs::load(&args.run)?;
-            (run.id.clone(), html::report(&run, fingerpost_labs::views(), Some(definitions::of)))
+            (
+                run.id.clone(),
+                html::report(&run, fingerpost_labs::views(), Some(definitions::of)),
+            )
         }
         Some(other) => {
             let (base, new) = runs::sides(&args.run, other)?;

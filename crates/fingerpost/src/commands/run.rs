@@ -57,7 +57,12 @@ pub struct Args {
     #[arg(long, value_name = "LIST")]
     cpu: Option<String>,
     /// Words to put before the command of a private server, such as 'taskset -c 0'
-    #[arg(long, value_name = "CMD ARGS", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "CMD ARGS",
+        default_value = "",
+        hide_default_value = true
+    )]
     server_prefix: String,
     /// Seed of the random order, to repeat it
     #[arg(long, value_name = "N")]
@@ -79,7 +84,12 @@ pub struct Args {
 /// Measures these names in the quick profile, keeps the run under `command` and prints nothing on standard output.
 pub fn measure(names: &[&str], set: &[&str], command: String) -> anyhow::Result<(Run, Done)> {
     let set = set.iter().flat_map(|setting| ["--set", setting]);
-    let args = parsed(["--profile", "quick"].into_iter().chain(set).chain(names.iter().copied()))?;
+    let args = parsed(
+        ["--profile", "quick"]
+            .into_iter()
+            .chain(set)
+            .chain(names.iter().copied()),
+    )?;
     let (conducted, stopped) = conducted(&args, Some(command))?;
     let done = conclude(&conducted, args.progress, stopped);
     Ok((conducted.run, done))
@@ -99,7 +109,11 @@ fn parsed<'a>(words: impl Iterator<Item = &'a str>) -> Result<Args, clap::Error>
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let (conducted, stopped) = conducted(&args, None)?;
     super::show::print(&conducted.run, args.format, false)?;
-    let progress = if args.quiet { Progressing::None } else { args.progress };
+    let progress = if args.quiet {
+        Progressing::None
+    } else {
+        args.progress
+    };
     Ok(conclude(&conducted, progress, stopped))
 }
 
@@ -129,14 +143,18 @@ pub fn time_of(words: &[String]) -> anyhow::Result<Duration> {
 /// The seconds that the user gives, checked.
 pub fn budget_of(given: Option<f64>) -> anyhow::Result<Option<Duration>> {
     match given {
-        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => usage(format!("--budget {s}: give 1 to 999999 seconds")),
+        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => {
+            usage(format!("--budget {s}: give 1 to 999999 seconds"))
+        }
         other => Ok(other.map(Duration::from_secs_f64)),
     }
 }
 
 /// What `--watch` stands for.
 fn watching(args: &Args) -> anyhow::Result<Vec<String>> {
-    let Some(length) = &args.watch else { return Ok(Vec::new()) };
+    let Some(length) = &args.watch else {
+        return Ok(Vec::new());
+    };
     if args.names != ["launch"] {
         return usage(
             "--watch watches the page-ins since boot, which belongs to `launch` alone: fingerpost run launch --watch \
@@ -152,12 +170,17 @@ fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Ended, boo
     let settings = plan::parse_settings(&plan::all_settings(&set))?;
     let mut options = resolve(args, &settings)?;
     let named = !args.names.is_empty();
-    let names = if named { args.names.clone() } else { profile::names(options.profile) };
+    let names = if named {
+        args.names.clone()
+    } else {
+        profile::names(options.profile)
+    };
     let mut plan = plan::resolve(&names, &settings)?;
     if let Some(command) = command {
         options.command = command.split(' ').map(str::to_owned).collect();
     }
-    plan.rows.retain(|row| profile::includes(options.profile, row, &settings, named));
+    plan.rows
+        .retain(|row| profile::includes(options.profile, row, &settings, named));
     let progress = options.progress;
     conduct::clean_up(progress == Progressing::None);
     let stop = conduct::stopped_by_signals()?;
@@ -168,18 +191,35 @@ fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Ended, boo
 /// Turns arguments into options, or says which of them cannot be.
 fn resolve(args: &Args, settings: &plan::Settings) -> anyhow::Result<Options> {
     let budget = budget_of(args.budget)?;
-    let label = args.label.as_deref().map(checked_label).transpose().or_else(usage)?.filter(|label| !label.is_empty());
+    let label = args
+        .label
+        .as_deref()
+        .map(checked_label)
+        .transpose()
+        .or_else(usage)?
+        .filter(|label| !label.is_empty());
     Ok(Options {
         profile: args.profile,
         budget,
         seed: args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
         cpus: cpus::choose(args.cpu.as_deref())?,
-        dir: settings.get("dir").and_then(|values| values.first()).map(|dir| PathBuf::from(dir.to_string())),
+        dir: settings
+            .get("dir")
+            .and_then(|values| values.first())
+            .map(|dir| PathBuf::from(dir.to_string())),
         output: args.output.clone(),
         label,
-        server_prefix: args.server_prefix.split_whitespace().map(str::to_owned).collect(),
+        server_prefix: args
+            .server_prefix
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect(),
         allow_system_changes: args.allow_system_changes,
-        progress: if args.quiet { Progressing::None } else { args.progress },
+        progress: if args.quiet {
+            Progressing::None
+        } else {
+            args.progress
+        },
         command: secret::cut_words(command(crate::exit::words()).iter().map(String::as_str)),
     })
 }
@@ -206,6 +246,14 @@ fn conclude(conducted: &Ended, progress: Progressing, interrupted: bool) -> Done
         say("interrupted; the run holds what was measured until then");
     }
     let kept = conducted.tell(progress, "the run", "");
-    let failed = conducted.run.measurements.iter().any(|m| m.outcome == Outcome::Failed);
-    if failed || interrupted || !kept { Done::MeasurementFailed } else { Done::Well }
+    let failed = conducted
+        .run
+        .measurements
+        .iter()
+        .any(|m| m.outcome == Outcome::Failed);
+    if failed || interrupted || !kept {
+        Done::MeasurementFailed
+    } else {
+        Done::Well
+    }
 }

@@ -47,28 +47,39 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             define: definitions::of,
         });
     }
-    let page =
-        Page::bind(args.port).or_else(|e| usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)))?;
+    let page = Page::bind(args.port)
+        .or_else(|e| usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)))?;
     let stop = conduct::stopped_by_signals()?;
     let address = page.address()?;
     output::write(|out| writeln!(out, "{address}"))?;
     say("open this address in a browser on this machine; Ctrl-C ends");
-    let served = Served { what: "page", lost: "; a measurement that it had begun has ended" };
+    let served = Served {
+        what: "page",
+        lost: "; a measurement that it had begun has ended",
+    };
     serve_guard::guarded(&served, &stop, |command, again| page.start(command, again))
 }
 
 /// Where this program is, which measures for the page.
 fn program() -> anyhow::Result<PathBuf> {
-    let path = std::env::current_exe().context("cannot tell where this program is, which would have to measure")?;
+    let path = std::env::current_exe()
+        .context("cannot tell where this program is, which would have to measure")?;
     // The kernel says so of a file that was replaced since the outer process began. What lies there now is another
     // version, which can measure.
-    Ok(path.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from).unwrap_or(path))
+    Ok(path
+        .to_str()
+        .and_then(|path| path.strip_suffix(" (deleted)"))
+        .map(PathBuf::from)
+        .unwrap_or(path))
 }
 
 /// Whether a setting names files, programs, other servers, or what a server may load: who asks for that sits at a
 /// terminal.
 fn names_what_is_outside(key: &str) -> bool {
-    matches!(key, "dir" | "url" | "password_file" | "server." | "backend" | "cc" | "cflags")
+    matches!(
+        key,
+        "dir" | "url" | "password_file" | "server." | "backend" | "cc" | "cflags"
+    )
 }
 
 fn setting(setting: &fingerpost_labs::Setting) -> fingerpost_page::Setting {
@@ -79,16 +90,30 @@ fn setting(setting: &fingerpost_labs::Setting) -> fingerpost_page::Setting {
 }
 
 fn choice(name: &str, summary: &str, settings: Vec<fingerpost_page::Setting>) -> Choice {
-    Choice { name: name.to_owned(), summary: summary.to_owned(), settings }
+    Choice {
+        name: name.to_owned(),
+        summary: summary.to_owned(),
+        settings,
+    }
 }
 
 /// Labs first, then probes.
 fn choices() -> Vec<Choice> {
-    let of = |lab: &Lab| lab.all_settings().filter(|s| !names_what_is_outside(s.key)).map(|s| setting(&s)).collect();
-    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| choice(lab.name, lab.summary, of(lab)));
-    let probes = fingerpost_probes::all().map(|probe| choice(probe.name, probe.summary, parameters(probe)));
+    let of = |lab: &Lab| {
+        lab.all_settings()
+            .filter(|s| !names_what_is_outside(s.key))
+            .map(|s| setting(&s))
+            .collect()
+    };
+    let labs = fingerpost_labs::REGISTRY
+        .iter()
+        .map(|lab| choice(lab.name, lab.summary, of(lab)));
+    let probes =
+        fingerpost_probes::all().map(|probe| choice(probe.name, probe.summary, parameters(probe)));
     let mut known = BTreeSet::new();
-    labs.chain(probes).filter(|one| known.insert(one.name.clone())).collect()
+    labs.chain(probes)
+        .filter(|one| known.insert(one.name.clone()))
+        .collect()
 }
 
 /// A probe's parameters, with the values that it is measured with.
@@ -104,6 +129,9 @@ fn parameters(probe: &fingerpost_probes::Probe) -> Vec<fingerpost_page::Setting>
     }
     values
         .into_iter()
-        .map(|(key, values)| fingerpost_page::Setting { key, help: format!("default: {}", values.join(", ")) })
+        .map(|(key, values)| fingerpost_page::Setting {
+            key,
+            help: format!("default: {}", values.join(", ")),
+        })
         .collect()
 }

@@ -26,7 +26,9 @@ const TURN: Duration = Duration::from_millis(50);
 pub fn serve(options: Options) -> anyhow::Result<Done> {
     defect::ends_with(defect::BROKE_OFF);
     let stop = conduct::stopped_by_signals()?;
-    Page::taken_over().and_then(|page| page.serve(options, stop)).context("cannot serve the page")?;
+    Page::taken_over()
+        .and_then(|page| page.serve(options, stop))
+        .context("cannot serve the page")?;
     Ok(Done::Well)
 }
 
@@ -51,8 +53,8 @@ pub fn guarded(
     loop {
         let inner = start(&mut inner::command(INSIDE), again)
             .with_context(|| format!("cannot start the process that serves the {what}"))?;
-        let status =
-            end_of(inner, stop).with_context(|| format!("cannot wait for the process that serves the {what}"))?;
+        let status = end_of(inner, stop)
+            .with_context(|| format!("cannot wait for the process that serves the {what}"))?;
         let broke_off = status.code().is_none_or(|code| code == defect::BROKE_OFF);
         match status.code() {
             _ if broke_off && !stop.load(Ordering::Relaxed) => {}
@@ -65,10 +67,14 @@ pub fn guarded(
         again = true;
         starts.retain(|at| at.elapsed() < WITHIN);
         if starts.len() == STARTS {
-            anyhow::bail!("the {what} broke off {STARTS} times within a minute, and is not served any more");
+            anyhow::bail!(
+                "the {what} broke off {STARTS} times within a minute, and is not served any more"
+            );
         }
         starts.push(Instant::now());
-        say(&format!("the {what} broke off, and is served again at the same address{lost}"));
+        say(&format!(
+            "the {what} broke off, and is served again at the same address{lost}"
+        ));
     }
 }
 

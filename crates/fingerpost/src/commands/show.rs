@@ -50,11 +50,21 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     match args.format {
         Shown::Own(format) => print(&run, format, args.wide),
         Shown::GoBench => output::write(|out| out.write_all(export::go_bench(&run).as_bytes())),
-        Shown::OpenMetrics => output::write(|out| out.write_all(export::openmetrics(&run).as_bytes())),
+        Shown::OpenMetrics => {
+            output::write(|out| out.write_all(export::openmetrics(&run).as_bytes()))
+        }
     }
 }
 
 /// Prints a run on standard output: what `show` does, and `run` at its end.
 pub fn print(run: &Run, format: Format, wide: bool) -> anyhow::Result<()> {
-    output::write(|out| format::write_run(out, run, fingerpost_labs::views(), format, &output::style(wide)))
+    output::write(|out| {
+        format::write_run(
+            out,
+            run,
+            fingerpost_labs::views(),
+            format,
+            &output::style(wide),
+        )
+    })
 }

@@ -131,26 +131,44 @@ const MAX_INPUT: u64 = 512 << 20;
 /// Does what was asked for.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     match args.command {
-        Command::Import { dir, file, store, replace } => {
+        Command::Import {
+            dir,
+            file,
+            store,
+            replace,
+        } => {
             let stop = conduct::stopped_by_signals()?;
-            let went = transfer::import(&dir, &file, store, replace, &|| stop.load(Ordering::Relaxed)).map_err(mend)?;
+            let went = transfer::import(&dir, &file, store, replace, &|| {
+                stop.load(Ordering::Relaxed)
+            })
+            .map_err(mend)?;
             tell("imported", &went);
             Ok(Done::Well)
         }
         Command::Export { of, dir } => guarded(&of.file, Work::Read, || export(&of, &dir)),
         Command::Ls { of, path } => guarded(&of.file, Work::Read, || list(&of, path.as_bytes())),
         Command::Get { of, path } => guarded(&of.file, Work::Read, || get(&of, path.as_bytes())),
-        Command::Put { of, path, from } => guarded(&of.file, Work::Write, || put(&of, path.as_bytes(), from)),
-        Command::Verify { file } => guarded(&file, Work::Verify, || verify(&file)),
-        Command::Serve { from, port, follow_links, trust } => {
-            serve_from(&Kept { file: from, trust }, port, follow_links)
+        Command::Put { of, path, from } => {
+            guarded(&of.file, Work::Write, || put(&of, path.as_bytes(), from))
         }
+        Command::Verify { file } => guarded(&file, Work::Verify, || verify(&file)),
+        Command::Serve {
+            from,
+            port,
+            follow_links,
+            trust,
+        } => serve_from(&Kept { file: from, trust }, port, follow_links),
     }
 }
 
 fn verify(file: &Path) -> anyhow::Result<Done> {
     let ours = standing(file).map_err(mend)? == Standing::Ours;
-    let database = if ours { Database::open(file) } else { Database::open_alone(file) }.map_err(mend)?;
+    let database = if ours {
+        Database::open(file)
+    } else {
+        Database::open_alone(file)
+    }
+    .map_err(mend)?;
     let found = database.verify().map_err(mend)?;
     output::write(|out| {
         writeln!(
@@ -163,7 +181,10 @@ fn verify(file: &Path) -> anyhow::Result<Done> {
         )
     })?;
     if !ours {
-        say(&format!("{} can be changed by others after this check", file.display()));
+        say(&format!(
+            "{} can be changed by others after this check",
+            file.display()
+        ));
     }
     Ok(Done::Well)
 }
@@ -172,26 +193,41 @@ fn export(of: &Kept, dir: &Path) -> anyhow::Result<Done> {
     let database = open(of)?;
     // A table that leads to itself would fill the disk.
     database.verify().map_err(mend)?;
-    let went = database.reader().and_then(|mut reader| transfer::export(&mut *reader, dir)).map_err(mend)?;
+    let went = database
+        .reader()
+        .and_then(|mut reader| transfer::export(&mut *reader, dir))
+        .map_err(mend)?;
     tell("exported", &went);
     Ok(Done::Well)
 }
 
 fn tell(what: &str, went: &Transferred) {
     went.left_out.iter().for_each(|sentence| say(sentence));
-    say(&format!("{what} {} cells in {} tables, {} bytes", went.cells, went.tables + 1, went.bytes));
+    say(&format!(
+        "{what} {} cells in {} tables, {} bytes",
+        went.cells,
+        went.tables + 1,
+        went.bytes
+    ));
 }
 
 fn list(of: &Kept, path: &[u8]) -> anyhow::Result<Done> {
-    let entries = open(of)?.reader().and_then(|mut reader| reader.list(path)).map_err(mend)?;
-    let Some(entries) = entries else { return usage(format!("there is no table {}", meant(of, path))) };
+    let entries = open(of)?
+        .reader()
+        .and_then(|mut reader| reader.list(path))
+        .map_err(mend)?;
+    let Some(entries) = entries else {
+        return usage(format!("there is no table {}", meant(of, path)));
+    };
     output::write(|out| {
         entries.iter().try_for_each(|(name, entry)| {
             // Names come from a file, which may be hostile to a terminal.
             let name = clean(&String::from_utf8_lossy(name)).into_owned();
             match entry {
                 Entry::Table => writeln!(out, "{:<8} {:>12}  {name}/", "table", ""),
-                Entry::Cell { kind, size, .. } => writeln!(out, "{:<8} {size:>12}  {name}", kind.name()),
+                Entry::Cell { kind, size, .. } => {
+                    writeln!(out, "{:<8} {size:>12}  {name}", kind.name())
+                }
             }
         })
     })?;
@@ -202,11 +238,27 @@ fn list(of: &Kept, path: &[u8]) -> anyhow::Result<Done> {
 fn meant(of: &Kept, path: &[u8]) -> String {
     let split = path.iter().rposition(|byte| *byte == b'/');
     let (table, name) = split.map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]));
-    let listed = open(of).ok().and_then(|database| database.reader().ok()?.list(table).ok()?).unwrap_or_default();
-    let names: Vec<String> = listed.iter().map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();
-    let near = suggest::nearest(&String::from_utf8_lossy(name), names.iter().map(String::as_str));
-    let full = |near| format!("{}{near}", String::from_utf8_lossy(&path[..split.map_or(0, |at| at + 1)]));
-    let meant = near.map_or(String::new(), |near| format!("; did you mean “{}”?", clean(&full(near))));
+    let listed = open(of)
+        .ok()
+        .and_then(|database| database.reader().ok()?.list(table).ok()?)
+        .unwrap_or_default();
+    let names: Vec<String> = listed
+        .iter()
+        .map(|(name, _)| String::from_utf8_lossy(name).into_owned())
+        .collect();
+    let near = suggest::nearest(
+        &String::from_utf8_lossy(name),
+        names.iter().map(String::as_str),
+    );
+    let full = |near| {
+        format!(
+            "{}{near}",
+            String::from_utf8_lossy(&path[..split.map_or(0, |at| at + 1)])
+        )
+    };
+    let meant = near.map_or(String::new(), |near| {
+        format!("; did you mean “{}”?", clean(&full(near)))
+    });
     format!("“{}”{meant}", clean(&String::from_utf8_lossy(path)))
 }
 
@@ -214,7 +266,11 @@ fn get(of: &Kept, path: &[u8]) -> anyhow::Result<Done> {
     let mut written = Ok(());
     let found = open(of)?
         .reader()
-        .and_then(|mut reader| reader.cell(path, &mut |cell| written = output::write(|out| out.write_all(cell.body))))
+        .and_then(|mut reader| {
+            reader.cell(path, &mut |cell| {
+                written = output::write(|out| out.write_all(cell.body))
+            })
+        })
         .map_err(mend)?;
     written?;
     if !found {
@@ -230,9 +286,15 @@ fn put(Kept { file, trust }: &Kept, path: &[u8], from: Option<PathBuf>) -> anyho
     }
     let (body, modified) = read_input(from)?;
     let name = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
-    let cell = Cell { kind: kind_of(name, &body), modified, body: &body };
+    let cell = Cell {
+        kind: kind_of(name, &body),
+        modified,
+        body: &body,
+    };
     limit_growth(file, body.len())?;
-    Database::open_for_writing(file).and_then(|db| db.write(&mut |writer| writer.put(path, &cell))).map_err(mend)?;
+    Database::open_for_writing(file)
+        .and_then(|db| db.write(&mut |writer| writer.put(path, &cell)))
+        .map_err(mend)?;
     // Said only now: what is said to be stored is on disk.
     output::write(|out| writeln!(out, "stored {} bytes", body.len()))?;
     Ok(Done::Well)
@@ -243,17 +305,25 @@ fn read_input(from: Option<PathBuf>) -> anyhow::Result<(Vec<u8>, i64)> {
     let read = match &from {
         Some(path) => File::open(path).and_then(|f| {
             let modified = transfer::modified(&f.metadata()?);
-            f.take(MAX_INPUT + 1).read_to_end(&mut body).map(|_| modified)
+            f.take(MAX_INPUT + 1)
+                .read_to_end(&mut body)
+                .map(|_| modified)
         }),
         None => io::stdin()
             .lock()
             .take(MAX_INPUT + 1)
             .read_to_end(&mut body)
-            .map(|_| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64)),
+            .map(|_| {
+                SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .map_or(0, |t| t.as_secs() as i64)
+            }),
     };
     let name = from.map_or("standard input".to_owned(), |p| p.display().to_string());
     match read {
-        Ok(_) if body.len() as u64 > MAX_INPUT => usage(format!("{name} is larger than 512 MiB, which no cell may be")),
+        Ok(_) if body.len() as u64 > MAX_INPUT => usage(format!(
+            "{name} is larger than 512 MiB, which no cell may be"
+        )),
         Ok(modified) => Ok((body, modified)),
         Err(e) => usage(format!("{name} cannot be read: {e}")),
     }
@@ -293,7 +363,11 @@ fn mend(error: Error) -> anyhow::Error {
 fn serve_from(of: &Kept, port: u16, follow_links: bool) -> anyhow::Result<Done> {
     let from = &of.file;
     if from.is_dir() {
-        let links = if follow_links { Links::Inside } else { Links::None };
+        let links = if follow_links {
+            Links::Inside
+        } else {
+            Links::None
+        };
         return serve_directory(from, port, Source::directory(from, links).map_err(Usage)?);
     }
     guarded(from, Work::Serve, || {
@@ -310,19 +384,28 @@ fn serve_from(of: &Kept, port: u16, follow_links: bool) -> anyhow::Result<Done> 
 fn serve_directory(from: &Path, port: u16, source: Source) -> anyhow::Result<Done> {
     if inner::is(serve_guard::INSIDE) {
         defect::ends_with(defect::BROKE_OFF);
-        let listener = io::stdin().as_fd().try_clone_to_owned().context("there is no socket to serve at")?;
+        let listener = io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .context("there is no socket to serve at")?;
         let stop = conduct::stopped_by_signals()?;
         return serve(&listener.into(), source, &stop);
     }
     let (listener, stop) = listen(from, port)?;
-    serve_guard::guarded(&Served { what: "site", lost: "" }, &stop, |command, _| {
-        command.stdin(OwnedFd::from(listener.try_clone()?)).spawn()
-    })
+    serve_guard::guarded(
+        &Served {
+            what: "site",
+            lost: "",
+        },
+        &stop,
+        |command, _| command.stdin(OwnedFd::from(listener.try_clone()?)).spawn(),
+    )
 }
 
 /// A socket at the port, whose address is told, and what a signal sets from before that on.
 fn listen(from: &Path, port: u16) -> anyhow::Result<(TcpListener, Arc<AtomicBool>)> {
-    let listener = served::listen(port).map_err(|e| Usage(format!("port {port} of 127.0.0.1 cannot be had: {e}")))?;
+    let listener = served::listen(port)
+        .map_err(|e| Usage(format!("port {port} of 127.0.0.1 cannot be had: {e}")))?;
     let address = listener.local_addr().context("cannot tell the port")?;
     let stop = conduct::stopped_by_signals()?;
     output::sentence(&format!("serving {} on http://{address}/", from.display()))?;
@@ -330,6 +413,9 @@ fn listen(from: &Path, port: u16) -> anyhow::Result<(TcpListener, Arc<AtomicBool
 }
 
 fn serve(listener: &TcpListener, source: Source, stop: &AtomicBool) -> anyhow::Result<Done> {
-    served::serve(listener, &Arc::new(source), &|| stop.load(Ordering::Relaxed)).context("cannot serve")?;
+    served::serve(listener, &Arc::new(source), &|| {
+        stop.load(Ordering::Relaxed)
+    })
+    .context("cannot serve")?;
     Ok(Done::Well)
 }

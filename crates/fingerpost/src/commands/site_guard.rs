@@ -40,7 +40,11 @@ pub enum Work {
 }
 
 /// Does something with a database's file in the inner process.
-pub fn guarded(file: &Path, work: Work, job: impl FnOnce() -> anyhow::Result<Done>) -> anyhow::Result<Done> {
+pub fn guarded(
+    file: &Path,
+    work: Work,
+    job: impl FnOnce() -> anyhow::Result<Done>,
+) -> anyhow::Result<Done> {
     let length = std::fs::metadata(file).map_or(0, |meta| meta.len());
     if inner::is(INSIDE) {
         // An engine's panic is told by the outer process, in a sentence.
@@ -50,14 +54,25 @@ pub fn guarded(file: &Path, work: Work, job: impl FnOnce() -> anyhow::Result<Don
     }
     let mut command = inner::command(INSIDE);
     // In the group of this process, so that a terminal's signals and input reach both.
-    command.stderr(Stdio::piped()).process_group(rustix::process::getpgrp().as_raw_nonzero().get());
+    command
+        .stderr(Stdio::piped())
+        .process_group(rustix::process::getpgrp().as_raw_nonzero().get());
     let stop = Arc::new(AtomicBool::new(false));
     if work == Work::Serve {
         conduct::stop_on_signals(&stop)?;
     }
-    let mut child = command.spawn().context("cannot start a process to read the database")?;
-    let told = wait(&mut child, work, Duration::from_secs(20 * seconds(length)), &stop)?;
-    let status = child.wait().context("cannot wait for the process that reads the database")?;
+    let mut child = command
+        .spawn()
+        .context("cannot start a process to read the database")?;
+    let told = wait(
+        &mut child,
+        work,
+        Duration::from_secs(20 * seconds(length)),
+        &stop,
+    )?;
+    let status = child
+        .wait()
+        .context("cannot wait for the process that reads the database")?;
     if stop.load(Ordering::Relaxed) {
         return Ok(Done::Well);
     }
@@ -71,7 +86,11 @@ pub fn guarded(file: &Path, work: Work, job: impl FnOnce() -> anyhow::Result<Don
         Err(why) => usage(format!(
             "{} cannot be {}: {why}",
             file.display(),
-            if work == Work::Write { "changed" } else { "read" }
+            if work == Work::Write {
+                "changed"
+            } else {
+                "read"
+            }
         )),
     }
 }
@@ -81,7 +100,12 @@ fn seconds(length: u64) -> u64 {
 }
 
 /// Waits until the process has nothing more to say, for as long as it may take.
-fn wait(child: &mut Child, work: Work, time: Duration, stop: &AtomicBool) -> anyhow::Result<Vec<u8>> {
+fn wait(
+    child: &mut Child,
+    work: Work,
+    time: Duration,
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     let stderr = child.stderr.take();
     let reader = std::thread::Builder::new().spawn(move || {
@@ -138,7 +162,10 @@ fn verdict(status: ExitStatus, work: Work) -> Result<Done, String> {
 /// Takes the limits of the inner process.
 fn limit(work: Work, length: u64) -> anyhow::Result<()> {
     let set = |resource, most: u64| {
-        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
         setrlimit(resource, limit).context("cannot limit the process that reads the database")
     };
     set(Resource::Core, 0)?;
@@ -146,7 +173,10 @@ fn limit(work: Work, length: u64) -> anyhow::Result<()> {
         Work::Read | Work::Verify => {
             set(Resource::Cpu, seconds(length))?;
             // Memory of its own: the maps of files are not counted.
-            set(Resource::Data, MEMORY.saturating_add(length.saturating_mul(4)))
+            set(
+                Resource::Data,
+                MEMORY.saturating_add(length.saturating_mul(4)),
+            )
         }
         Work::Write | Work::Serve => Ok(()),
     }
@@ -158,7 +188,10 @@ pub fn limit_growth(file: &Path, body: usize) -> anyhow::Result<()> {
     // Standard output can be a file, too, to whose end a line is written.
     let out = rustix::fs::fstat(std::io::stdout()).map_or(0, |stat| stat.st_size.max(0) as u64);
     let most = (2 * (length + body as u64) + MEMORY).max(out + MEMORY);
-    let limit = Rlimit { current: Some(most), maximum: rustix::process::getrlimit(Resource::Fsize).maximum };
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: rustix::process::getrlimit(Resource::Fsize).maximum,
+    };
     setrlimit(Resource::Fsize, limit).context("cannot limit the size of the file")
 }
 
@@ -169,11 +202,29 @@ mod tests {
     #[test]
     fn every_end_of_the_process_is_a_sentence_or_a_status() {
         let exit = |code: i32| verdict(ExitStatus::from_raw(code << 8), Work::Read);
-        assert_eq!((exit(0), exit(2), exit(3)), (Ok(Done::Well), Ok(Done::BadInput), Ok(Done::MeasurementFailed)));
-        assert!(exit(defect::BROKE_OFF).unwrap_err().contains("crashed"), "a panic");
+        assert_eq!(
+            (exit(0), exit(2), exit(3)),
+            (
+                Ok(Done::Well),
+                Ok(Done::BadInput),
+                Ok(Done::MeasurementFailed)
+            )
+        );
+        assert!(
+            exit(defect::BROKE_OFF).unwrap_err().contains("crashed"),
+            "a panic"
+        );
         for signal in [libc::SIGABRT, libc::SIGSEGV, libc::SIGBUS] {
-            assert!(verdict(ExitStatus::from_raw(signal), Work::Serve).unwrap_err().contains("crashed"));
+            assert!(
+                verdict(ExitStatus::from_raw(signal), Work::Serve)
+                    .unwrap_err()
+                    .contains("crashed")
+            );
         }
-        assert!(verdict(ExitStatus::from_raw(libc::SIGXCPU), Work::Read).unwrap_err().contains("would not end"));
+        assert!(
+            verdict(ExitStatus::from_raw(libc::SIGXCPU), Work::Read)
+                .unwrap_err()
+                .contains("would not end")
+        );
     }
 }

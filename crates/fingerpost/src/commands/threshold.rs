@@ -19,6 +19,10 @@ mod tests {
     fn a_threshold_is_a_share_or_a_percentage() {
         assert_eq!(threshold("0.03"), Ok(0.03));
         assert_eq!(threshold("5%"), Ok(0.05));
-        assert!(["-1", "200%", "nan", "x", ""].iter().all(|bad| threshold(bad).is_err()));
+        assert!(
+            ["-1", "200%", "nan", "x", ""]
+                .iter()
+                .all(|bad| threshold(bad).is_err())
+        );
     }
 }

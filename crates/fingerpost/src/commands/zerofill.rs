@@ -58,14 +58,21 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         None => match timings::take(&args.api, args.repeat, args.progress)? {
             Ok(timings) => timings,
             Err(why) => {
-                say(&format!("the timings of {} could not be taken: {why}", args.api));
+                say(&format!(
+                    "the timings of {} could not be taken: {why}",
+                    args.api
+                ));
                 return Ok(Done::MeasurementFailed);
             }
         },
     };
     let costs = solve::solve(&timings).map_err(|e| Usage(e.to_string()))?;
     // Figures of --solve are in whatever unit they were given in.
-    let shown = if args.solve.is_none() { |ns| Unit::Nanoseconds.format(ns) } else { significant };
+    let shown = if args.solve.is_none() {
+        |ns| Unit::Nanoseconds.format(ns)
+    } else {
+        significant
+    };
     output::write(|out| match args.format {
         Format::Json if args.solve.is_none() => fingerpost_report::json::write(
             out,
@@ -74,7 +81,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Format::Json => fingerpost_report::json::write(out, &costs),
         Format::Csv => csv(out, &costs),
         Format::Markdown => markdown(out, &timings, &costs, shown),
-        Format::Table => out.write_all(table(&timings, &costs, shown, &output::style(false)).as_bytes()),
+        Format::Table => {
+            out.write_all(table(&timings, &costs, shown, &output::style(false)).as_bytes())
+        }
     })?;
     Ok(Done::Well)
 }
@@ -92,7 +101,11 @@ fn of_run(name: &OsStr, format: Format) -> anyhow::Result<Done> {
         Format::Json => fingerpost_report::json::write(out, &found),
         Format::Table => out.write_all(words::render(&found, &output::style(false)).as_bytes()),
         Format::Csv => csv_of_analysis(out, &found),
-        Format::Markdown => writeln!(out, "```\n{}```", words::render(&found, &Default::default())),
+        Format::Markdown => writeln!(
+            out,
+            "```\n{}```",
+            words::render(&found, &Default::default())
+        ),
     })?;
     Ok(Done::Well)
 }
@@ -105,32 +118,62 @@ fn csv_of_analysis(out: &mut dyn Write, found: &Analysis) -> std::io::Result<()>
         writeln!(out, "{name},,{},{},{}", e.value, e.low, e.high)?;
     }
     for r in &found.zeroing {
-        writeln!(out, "zeroing {},{},{},{},{}", r.key, r.pages, r.per_page.value, r.per_page.low, r.per_page.high)?;
+        writeln!(
+            out,
+            "zeroing {},{},{},{},{}",
+            r.key, r.pages, r.per_page.value, r.per_page.low, r.per_page.high
+        )?;
     }
     for g in &found.guesses {
-        writeln!(out, "guess {},,{},{},{}", g.key, g.measured.value, g.measured.low, g.measured.high)?;
+        writeln!(
+            out,
+            "guess {},,{},{},{}",
+            g.key, g.measured.value, g.measured.low, g.measured.high
+        )?;
     }
     Ok(())
 }
 
 fn inputs(t: &Timings) -> [(&'static str, f64); 4] {
-    [("1p alloc", t.alloc_1), ("1p alloc + fault", t.touch_1), ("2p alloc", t.alloc_2), ("2p alloc + fault", t.touch_2)]
+    [
+        ("1p alloc", t.alloc_1),
+        ("1p alloc + fault", t.touch_1),
+        ("2p alloc", t.alloc_2),
+        ("2p alloc + fault", t.touch_2),
+    ]
 }
 
 /// The inputs apart from what is derived, then the shares that the article speaks of; `shown` writes a time.
 fn table(timings: &Timings, costs: &Costs, shown: fn(f64) -> String, style: &Style) -> String {
-    let (plain, heading) =
-        (|cells: Vec<String>| Line::Cells(cells, Tone::Plain), |title: &str| Line::Heading(title.into()));
-    let mut figures = Grid::of([("", Align::Left, 0), ("", Align::Right, 0), ("", Align::Left, 0)]);
+    let (plain, heading) = (
+        |cells: Vec<String>| Line::Cells(cells, Tone::Plain),
+        |title: &str| Line::Heading(title.into()),
+    );
+    let mut figures = Grid::of([
+        ("", Align::Left, 0),
+        ("", Align::Right, 0),
+        ("", Align::Left, 0),
+    ]);
     figures.lines.push(heading("given"));
-    figures
-        .lines
-        .extend(inputs(timings).iter().map(|(name, v)| plain(vec![format!("  {name}"), shown(*v), String::new()])));
+    figures.lines.extend(
+        inputs(timings)
+            .iter()
+            .map(|(name, v)| plain(vec![format!("  {name}"), shown(*v), String::new()])),
+    );
     figures.lines.extend([Line::Blank, heading("derived")]);
-    for (((_, name, formula), value), printed) in FIELDS.iter().zip(costs.values()).zip(solve::misprints(timings)) {
-        let printed =
-            printed.map_or(String::new(), |p| format!("; the article prints {}", words::without_zeros(&shown(p))));
-        figures.lines.push(plain(vec![format!("  {name}"), shown(value), format!("= {formula}{printed}")]));
+    for (((_, name, formula), value), printed) in FIELDS
+        .iter()
+        .zip(costs.values())
+        .zip(solve::misprints(timings))
+    {
+        let printed = printed.map_or(String::new(), |p| {
+            format!("; the article prints {}", words::without_zeros(&shown(p)))
+        });
+        figures.lines.push(plain(vec![
+            format!("  {name}"),
+            shown(value),
+            format!("= {formula}{printed}"),
+        ]));
     }
     figures.render(style) + &shares(costs, style)
 }
@@ -149,13 +192,23 @@ fn shares(costs: &Costs, style: &Style) -> String {
     ]);
     let legend = "Shares of allocating, touching and freeing: █ zero-filling, ▒ the rest of the faults with half of \
         the object's cost, · the rest";
-    grid.lines.extend([Line::Blank, Line::Heading(legend.into()), grid.titles()]);
+    grid.lines
+        .extend([Line::Blank, Line::Heading(legend.into()), grid.titles()]);
     for pages in [1, 2, 4, 16, 256] {
-        let (fault, zero, before) =
-            (costs.fault_share(pages), costs.zerofill_share(pages), costs.zerofill_share_before_freeing(pages));
+        let (fault, zero, before) = (
+            costs.fault_share(pages),
+            costs.zerofill_share(pages),
+            costs.zerofill_share_before_freeing(pages),
+        );
         let bar = words::bar(zero, fault - zero, BAR_BESIDE_FIGURES);
         grid.lines.push(Line::Cells(
-            vec![pages.to_string(), bar, percent(fault), percent(zero), percent(before)],
+            vec![
+                pages.to_string(),
+                bar,
+                percent(fault),
+                percent(zero),
+                percent(before),
+            ],
             Tone::Plain,
         ));
     }
@@ -167,14 +220,26 @@ fn shares(costs: &Costs, style: &Style) -> String {
 
 fn csv(out: &mut dyn Write, costs: &Costs) -> std::io::Result<()> {
     writeln!(out, "field,value")?;
-    FIELDS.iter().zip(costs.values()).try_for_each(|((key, ..), value)| writeln!(out, "{key},{value}"))
+    FIELDS
+        .iter()
+        .zip(costs.values())
+        .try_for_each(|((key, ..), value)| writeln!(out, "{key},{value}"))
 }
 
-fn markdown(out: &mut dyn Write, timings: &Timings, costs: &Costs, shown: fn(f64) -> String) -> std::io::Result<()> {
+fn markdown(
+    out: &mut dyn Write,
+    timings: &Timings,
+    costs: &Costs,
+    shown: fn(f64) -> String,
+) -> std::io::Result<()> {
     writeln!(out, "| field | value | formula |\n| --- | ---: | --- |")?;
-    inputs(timings).iter().try_for_each(|(name, value)| writeln!(out, "| {name} | {} | given |", shown(*value)))?;
+    inputs(timings)
+        .iter()
+        .try_for_each(|(name, value)| writeln!(out, "| {name} | {} | given |", shown(*value)))?;
     let derived = FIELDS.iter().zip(costs.values());
     derived
         .into_iter()
-        .try_for_each(|((_, name, formula), value)| writeln!(out, "| {name} | {} | {formula} |", shown(value)))
+        .try_for_each(|((_, name, formula), value)| {
+            writeln!(out, "| {name} | {} | {formula} |", shown(value))
+        })
 }

@@ -77,13 +77,27 @@ impl EnvCompleter for Bash {
         dir: Option<&Path>,
         buf: &mut dyn Write,
     ) -> io::Result<()> {
-        let index = env::var(INDEX).ok().and_then(|index| index.parse().ok()).unwrap_or_default();
-        let joined = env::var(LINE).ok().and_then(|line| together(&args, index, &line));
+        let index = env::var(INDEX)
+            .ok()
+            .and_then(|index| index.parse().ok())
+            .unwrap_or_default();
+        let joined = env::var(LINE)
+            .ok()
+            .and_then(|line| together(&args, index, &line));
         let (args, index, kept) = joined.unwrap_or((args, index, 0));
         let found = engine::complete(command, args, index, dir)?;
-        let values: Vec<String> = found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect();
-        let rest: Vec<&str> = values.iter().map(|value| value.get(kept..).unwrap_or_default()).collect();
-        buf.write_all(rest.join(&env::var(SEPARATOR).unwrap_or_else(|_| "\n".into())).as_bytes())
+        let values: Vec<String> = found
+            .iter()
+            .map(|one| one.get_value().to_string_lossy().into_owned())
+            .collect();
+        let rest: Vec<&str> = values
+            .iter()
+            .map(|value| value.get(kept..).unwrap_or_default())
+            .collect();
+        buf.write_all(
+            rest.join(&env::var(SEPARATOR).unwrap_or_else(|_| "\n".into()))
+                .as_bytes(),
+        )
     }
 }
 
@@ -103,7 +117,11 @@ fn together(words: &[OsString], index: usize, line: &str) -> Option<(Vec<OsStrin
         }
         rest = &from[word.len()..];
     }
-    let last = if rest.is_empty() || rest.starts_with(char::is_whitespace) { None } else { whole.pop() };
+    let last = if rest.is_empty() || rest.starts_with(char::is_whitespace) {
+        None
+    } else {
+        whole.pop()
+    };
     let kept = match last {
         // What is left of the line is the word that bash replaces, or the sign before it, where nothing stands behind
         // that yet.
@@ -113,7 +131,11 @@ fn together(words: &[OsString], index: usize, line: &str) -> Option<(Vec<OsStrin
     };
     whole.push(format!("{kept}{current}"));
     let place = whole.len() - 1;
-    Some((whole.into_iter().map(OsString::from).collect(), place, kept.len()))
+    Some((
+        whole.into_iter().map(OsString::from).collect(),
+        place,
+        kept.len(),
+    ))
 }
 
 #[cfg(test)]
@@ -130,24 +152,81 @@ mod tests {
     #[test]
     fn words_that_bash_cut_are_put_together() {
         for (words, index, line, whole, place, kept) in [
-            (&["fp", "run", "x", "--set", "engine", "=", "m"][..], 6, "fp run x --set engine=m", "engine=m", 4, 7),
+            (
+                &["fp", "run", "x", "--set", "engine", "=", "m"][..],
+                6,
+                "fp run x --set engine=m",
+                "engine=m",
+                4,
+                7,
+            ),
             // With nothing behind the sign the word at the cursor is the sign, of which bash replaces nothing.
-            (&["fp", "run", "x", "--set", "engine", ""], 5, "fp run x --set engine=", "engine=", 4, 7),
-            (&["fp", "run", "x", "--set", "eng"], 4, "fp run x --set eng", "eng", 4, 0),
-            (&["fp", "show", "ref", ":", "g5"], 4, "fp show ref:g5", "ref:g5", 2, 4),
+            (
+                &["fp", "run", "x", "--set", "engine", ""],
+                5,
+                "fp run x --set engine=",
+                "engine=",
+                4,
+                7,
+            ),
+            (
+                &["fp", "run", "x", "--set", "eng"],
+                4,
+                "fp run x --set eng",
+                "eng",
+                4,
+                0,
+            ),
+            (
+                &["fp", "show", "ref", ":", "g5"],
+                4,
+                "fp show ref:g5",
+                "ref:g5",
+                2,
+                4,
+            ),
             (&["fp", "show", ""], 2, "fp show ", "", 2, 0),
-            (&["fp", "run", "--set", "=", "engine", "=", "m"], 6, "fp run --set=engine=m", "--set=engine=m", 2, 13),
-            (&["fp", "run", "--set", "cc", "=", ""], 5, "fp run --set cc=", "cc=", 3, 3),
+            (
+                &["fp", "run", "--set", "=", "engine", "=", "m"],
+                6,
+                "fp run --set=engine=m",
+                "--set=engine=m",
+                2,
+                13,
+            ),
+            (
+                &["fp", "run", "--set", "cc", "=", ""],
+                5,
+                "fp run --set cc=",
+                "cc=",
+                3,
+                3,
+            ),
             // In quotes bash cuts nothing.
-            (&["fp", "run", "--set", "engine=m"], 3, "fp run --set \"engine=m", "engine=m", 3, 0),
+            (
+                &["fp", "run", "--set", "engine=m"],
+                3,
+                "fp run --set \"engine=m",
+                "engine=m",
+                3,
+                0,
+            ),
         ] {
-            assert_eq!(last(words, index, line), Some((whole.to_owned(), place, kept)), "{line}");
+            assert_eq!(
+                last(words, index, line),
+                Some((whole.to_owned(), place, kept)),
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn words_that_are_not_the_lines_stay_as_they_are() {
         assert_eq!(last(&["fp", "show", "x"], 2, "sudo other show x"), None);
-        assert_eq!(last(&["fp", "show"], 2, "fp show "), None, "no word at the cursor");
+        assert_eq!(
+            last(&["fp", "show"], 2, "fp show "),
+            None,
+            "no word at the cursor"
+        );
     }
 }

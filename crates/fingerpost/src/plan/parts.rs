@@ -22,13 +22,27 @@ pub struct Row {
 impl Row {
     /// A row that this program measures.
     pub fn new(probe: &'static Probe, params: Params) -> Row {
-        Row { probe, params, program: None }
+        Row {
+            probe,
+            params,
+            program: None,
+        }
     }
 }
 
 impl From<Program> for Row {
-    fn from(Program { probe, params, file }: Program) -> Row {
-        Row { probe, params, program: Some(file) }
+    fn from(
+        Program {
+            probe,
+            params,
+            file,
+        }: Program,
+    ) -> Row {
+        Row {
+            probe,
+            params,
+            program: Some(file),
+        }
     }
 }
 
@@ -45,5 +59,9 @@ pub type Settings = BTreeMap<String, Vec<Param>>;
 
 /// A value that holds commas of its own, as the user wrote it.
 pub fn joined(values: &[Param]) -> String {
-    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    values
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
 }

@@ -21,13 +21,19 @@ pub fn can_be(variants: &[Params], key: &str, value: &Param) -> bool {
 /// Refuses a value that none of the probes can have. What a lab takes as well is the lab's to check.
 pub fn check(probes: &[&Probe], labs: &[LabRun], settings: &Settings) -> anyhow::Result<()> {
     for (key, values) in settings {
-        let known: Vec<Params> =
-            probes.iter().flat_map(|probe| (probe.variants)()).filter(|params| params.get(key).is_some()).collect();
+        let known: Vec<Params> = probes
+            .iter()
+            .flat_map(|probe| (probe.variants)())
+            .filter(|params| params.get(key).is_some())
+            .collect();
         if known.is_empty() || labs.iter().any(|run| run.settings.get(key).is_some()) {
             continue;
         }
         if let Some(wrong) = values.iter().find(|value| !can_be(&known, key, value)) {
-            return usage(format!("{key}={wrong} is not a valid value; {}", takes(&known, key, wrong)));
+            return usage(format!(
+                "{key}={wrong} is not a valid value; {}",
+                takes(&known, key, wrong)
+            ));
         }
     }
     Ok(())
@@ -36,13 +42,22 @@ pub fn check(probes: &[&Probe], labs: &[LabRun], settings: &Settings) -> anyhow:
 /// What can be in its place.
 fn takes(known: &[Params], key: &str, wrong: &Param) -> String {
     let all = || known.iter().filter_map(|params| params.get(key));
-    let words: BTreeSet<String> = all().filter(|one| matches!(one, Param::Text(_))).map(ToString::to_string).collect();
-    let number = all().any(|one| matches!(one, Param::Int(_))).then(|| "a whole number".to_owned());
+    let words: BTreeSet<String> = all()
+        .filter(|one| matches!(one, Param::Text(_)))
+        .map(ToString::to_string)
+        .collect();
+    let number = all()
+        .any(|one| matches!(one, Param::Int(_)))
+        .then(|| "a whole number".to_owned());
     let kinds: Vec<String> = words.iter().cloned().chain(number).collect();
     let near = suggest::nearest(&wrong.to_string(), words.iter().map(String::as_str));
     let meant = near.map_or(String::new(), |near| format!("; did you mean “{near}”?"));
     // Rows of other compilers are built when the compiler is named.
-    let built = if key == "compiler" { " (cc=NAME builds the kernels with another one)" } else { "" };
+    let built = if key == "compiler" {
+        " (cc=NAME builds the kernels with another one)"
+    } else {
+        ""
+    };
     format!("it takes {}{built}{meant}", kinds.join(", "))
 }
 
@@ -52,7 +67,9 @@ mod tests {
 
     fn said(name: &str, setting: &str) -> Result<usize, String> {
         let settings = parse_settings(&[setting.to_owned()]).unwrap();
-        resolve(&[name.to_owned()], &settings).map(|plan| plan.rows.len()).map_err(|e| e.to_string())
+        resolve(&[name.to_owned()], &settings)
+            .map(|plan| plan.rows.len())
+            .map_err(|e| e.to_string())
     }
 
     #[test]
@@ -65,7 +82,10 @@ mod tests {
             ("flops", "compiler=gcc", "cc=NAME"),
         ] {
             let sentence = said(name, setting).unwrap_err();
-            assert!(sentence.contains(says) && sentence.starts_with(setting), "{name} {setting}: {sentence}");
+            assert!(
+                sentence.contains(says) && sentence.starts_with(setting),
+                "{name} {setting}: {sentence}"
+            );
         }
     }
 
@@ -74,7 +94,9 @@ mod tests {
         // `zerofill.zeroing` knows none but `memfd`.
         let of = |setting| said("zerofill.zeroing", setting).is_ok();
         assert!(of("how=memfd") && !of("how=touch"));
-        assert!(said("zerofill", "how=touch").unwrap() < said("zerofill", "how=touch,memfd").unwrap());
+        assert!(
+            said("zerofill", "how=touch").unwrap() < said("zerofill", "how=touch,memfd").unwrap()
+        );
         assert!(said("syscall.select", "fds=3,4").unwrap() == 2);
         assert!(said("ipc", "placement=same").unwrap() > 5);
     }

@@ -16,7 +16,10 @@ pub(super) fn is_unstated(setting: &str, value: &str) -> bool {
 
 /// The setting that a parameter of rows is set by, where its name is another.
 pub(super) fn of_rows(what: &str) -> &str {
-    pair::OF_ROWS.iter().find(|(_, of_rows)| *of_rows == what).map_or(what, |(setting, _)| setting)
+    pair::OF_ROWS
+        .iter()
+        .find(|(_, of_rows)| *of_rows == what)
+        .map_or(what, |(setting, _)| setting)
 }
 
 /// The lab's setting of this name; a server's own setting, that it told of itself, by the prefix for those.
@@ -25,16 +28,25 @@ pub(super) fn key_of(lab: &fingerpost_labs::Lab, what: &str) -> Option<String> {
     if by_the_user(what).is_some() {
         return None;
     }
-    let own = |key: &str| lab.settings.iter().any(|s| s.key == key || (s.key.ends_with('.') && key.starts_with(s.key)));
+    let own = |key: &str| {
+        lab.settings
+            .iter()
+            .any(|s| s.key == key || (s.key.ends_with('.') && key.starts_with(s.key)))
+    };
     let told = format!("server.{what}");
-    [what.to_owned(), told, of_rows(what).to_owned()].into_iter().find(|key| own(key) && what != "version")
+    [what.to_owned(), told, of_rows(what).to_owned()]
+        .into_iter()
+        .find(|key| own(key) && what != "version")
 }
 
 /// What only the user may choose, a program and a place for files, by the parameter that states it: in words, and how
 /// `ab` takes it.
 pub(super) fn by_the_user(what: &str) -> Option<(&'static str, &'static str)> {
     match what {
-        SERVER_PREFIX => Some(("the server was started behind other words", "server-prefix=")),
+        SERVER_PREFIX => Some((
+            "the server was started behind other words",
+            "server-prefix=",
+        )),
         DIR_FS => Some(("the data lay in a directory that was named", "dir=")),
         _ => None,
     }
@@ -58,12 +70,19 @@ mod tests {
 
     #[test]
     fn a_servers_own_setting_is_set_by_its_prefix_and_its_version_cannot_be() {
-        let lab = fingerpost_labs::courses().find(|lab| lab.name == "database").unwrap();
+        let lab = fingerpost_labs::courses()
+            .find(|lab| lab.name == "database")
+            .unwrap();
         assert_eq!(key_of(lab, "storage").as_deref(), Some("storage"));
-        assert_eq!(key_of(lab, "server.log_bin").as_deref(), Some("server.log_bin"));
+        assert_eq!(
+            key_of(lab, "server.log_bin").as_deref(),
+            Some("server.log_bin")
+        );
         assert_eq!(key_of(lab, "log_bin").as_deref(), Some("server.log_bin"));
         assert_eq!(key_of(lab, "version"), None);
-        let launch = fingerpost_labs::courses().find(|lab| lab.name == "launch").unwrap();
+        let launch = fingerpost_labs::courses()
+            .find(|lab| lab.name == "launch")
+            .unwrap();
         assert_eq!(key_of(launch, "placement").as_deref(), Some("placements"));
     }
 }

@@ -8,11 +8,21 @@ const MOST: usize = 200;
 const FLAGS: [&str; 6] = ["-O", "-m", "-f", "-g", "-std=", "-pipe"];
 /// Parts of such words that load code or read or write files.
 const NOT_PLAIN: [&str; 15] = [
-    "/", "plugin", "@", ",", "pass", "dump", "file", "record", "save", "cache", "info", "usage", "dir", "split",
-    "use-ld",
+    "/", "plugin", "@", ",", "pass", "dump", "file", "record", "save", "cache", "info", "usage",
+    "dir", "split", "use-ld",
 ];
 /// Parts of a server's settings that name files or code.
-const FILES: [&str; 9] = ["file", "dir", "plugin", "init", "exec", "command", "library", "libraries", "path"];
+const FILES: [&str; 9] = [
+    "file",
+    "dir",
+    "plugin",
+    "init",
+    "exec",
+    "command",
+    "library",
+    "libraries",
+    "path",
+];
 
 /// Whether this value of a record may be set, else why not. `key` is the setting's.
 pub fn taken(key: &str, value: &str) -> Result<(), String> {
@@ -25,7 +35,9 @@ pub fn taken(key: &str, value: &str) -> Result<(), String> {
             "cc" => value.contains(' ') && !value.contains('/'),
             "cflags" => value.split_whitespace().all(is_plain_flag),
             "manifest" | "url" | "password_file" => false,
-            _ if key.starts_with("server.") => is_plain(value) && !FILES.iter().any(|part| key.contains(part)),
+            _ if key.starts_with("server.") => {
+                is_plain(value) && !FILES.iter().any(|part| key.contains(part))
+            }
             _ => !value.contains('/'),
         };
     let refused = || {
@@ -38,11 +50,14 @@ pub fn taken(key: &str, value: &str) -> Result<(), String> {
 }
 
 fn is_plain_flag(word: &str) -> bool {
-    FLAGS.iter().any(|start| word.starts_with(start)) && !NOT_PLAIN.iter().any(|part| word.contains(part))
+    FLAGS.iter().any(|start| word.starts_with(start))
+        && !NOT_PLAIN.iter().any(|part| word.contains(part))
 }
 
 fn is_plain(value: &str) -> bool {
-    value.chars().all(|c| c.is_ascii_alphanumeric() || "_.+-%,".contains(c))
+    value
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_.+-%,".contains(c))
 }
 
 #[cfg(test)]
@@ -94,7 +109,10 @@ mod tests {
             ("server.general_log", "1\nload=x"),
             ("clients", long.as_str()),
         ] {
-            assert!(taken(key, value).is_err_and(|why| why.contains(&format!("--set '{key}="))), "{key}={value}");
+            assert!(
+                taken(key, value).is_err_and(|why| why.contains(&format!("--set '{key}="))),
+                "{key}={value}"
+            );
         }
     }
 }

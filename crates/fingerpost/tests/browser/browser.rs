@@ -28,7 +28,8 @@ pub struct Taken(MutexGuard<'static, Option<Browser>>);
 pub fn take() -> Taken {
     let free = KEPT.iter().find_map(|kept| kept.try_lock().ok());
     let next = || NEXT.fetch_add(1, Ordering::Relaxed) % KEPT.len();
-    let mut kept = free.unwrap_or_else(|| KEPT[next()].lock().unwrap_or_else(PoisonError::into_inner));
+    let mut kept =
+        free.unwrap_or_else(|| KEPT[next()].lock().unwrap_or_else(PoisonError::into_inner));
     kept.get_or_insert_with(Browser::start);
     Taken(kept)
 }
@@ -77,13 +78,22 @@ pub fn missing() -> Option<&'static str> {
             .is_ok_and(|s| s.success())
     };
     let missing = MISSING.get_or_init(|| {
-        let lacking: Vec<&str> = ["chromium", "chromedriver"].into_iter().filter(|name| !there(name)).collect();
+        let lacking: Vec<&str> = ["chromium", "chromedriver"]
+            .into_iter()
+            .filter(|name| !there(name))
+            .collect();
         (!lacking.is_empty()).then(|| {
-            format!("{} not installed (Debian: apt-get install chromium chromium-driver)", lacking.join(" and "))
+            format!(
+                "{} not installed (Debian: apt-get install chromium chromium-driver)",
+                lacking.join(" and ")
+            )
         })
     });
     let sentence = missing.as_deref()?;
-    assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "{sentence}");
+    assert!(
+        std::env::var_os("CI").is_none_or(|v| v != "true"),
+        "{sentence}"
+    );
     Some(sentence)
 }
 
@@ -93,8 +103,14 @@ fn driver() -> (Child, u16) {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         let mut command = Command::new("chromedriver");
-        command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut driver = child::die_with_parent(&mut command).spawn().expect("chromedriver starts");
+        command
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut driver = child::die_with_parent(&mut command)
+            .spawn()
+            .expect("chromedriver starts");
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port = loop {
             let line = lines.next().expect("chromedriver tells its port").unwrap();
@@ -137,13 +153,24 @@ impl Browser {
         } } });
         let base = format!("http://127.0.0.1:{port}/session");
         let answer = send(minreq::post(&base), Some(&wanted));
-        let session =
-            format!("{base}/{}", answer["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {answer}")));
-        Browser { driver, session, _profile: profile }
+        let session = format!(
+            "{base}/{}",
+            answer["sessionId"]
+                .as_str()
+                .unwrap_or_else(|| panic!("no session: {answer}"))
+        );
+        Browser {
+            driver,
+            session,
+            _profile: profile,
+        }
     }
 
     fn post(&self, what: &str, body: Value) -> Value {
-        send(minreq::post(format!("{}/{what}", self.session)), Some(&body))
+        send(
+            minreq::post(format!("{}/{what}", self.session)),
+            Some(&body),
+        )
     }
 
     /// Opens an address and waits until it is loaded.
@@ -166,20 +193,34 @@ impl Browser {
     pub fn until(&self, what: &str, script: &str) {
         let deadline = Instant::now() + PATIENCE;
         while self.run(script) != json!(true) {
-            assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}; the page says: {}", self.text("main"));
+            assert!(
+                Instant::now() < deadline,
+                "not within {PATIENCE:?}: {what}; the page says: {}",
+                self.text("main")
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
     fn element(&self, selector: &str) -> String {
-        let found = self.post("element", json!({ "using": "css selector", "value": selector }));
-        let id = found.as_object().and_then(|o| o.values().next()).and_then(Value::as_str);
-        id.unwrap_or_else(|| panic!("no {selector} in the page: {found}")).to_owned()
+        let found = self.post(
+            "element",
+            json!({ "using": "css selector", "value": selector }),
+        );
+        let id = found
+            .as_object()
+            .and_then(|o| o.values().next())
+            .and_then(Value::as_str);
+        id.unwrap_or_else(|| panic!("no {selector} in the page: {found}"))
+            .to_owned()
     }
 
     /// Clicks on what a selector finds, as a person does.
     pub fn click(&self, selector: &str) {
-        let answer = self.post(&format!("element/{}/click", self.element(selector)), json!({}));
+        let answer = self.post(
+            &format!("element/{}/click", self.element(selector)),
+            json!({}),
+        );
         assert!(answer.is_null(), "cannot click {selector}: {answer}");
     }
 
@@ -193,38 +234,59 @@ impl Browser {
 
     /// Gives a file field its file.
     pub fn choose_file(&self, selector: &str, path: &Path) {
-        self.post(&format!("element/{}/value", self.element(selector)), json!({ "text": path.to_str().unwrap() }));
+        self.post(
+            &format!("element/{}/value", self.element(selector)),
+            json!({ "text": path.to_str().unwrap() }),
+        );
     }
 
     /// Presses keys on what has the focus; `\u{e004}` is the tabulator.
     pub fn keys(&self, keys: &str) {
         let presses: Vec<Value> = keys
             .chars()
-            .flat_map(|k| ["keyDown", "keyUp"].map(|t| json!({ "type": t, "value": k.to_string() })))
+            .flat_map(|k| {
+                ["keyDown", "keyUp"].map(|t| json!({ "type": t, "value": k.to_string() }))
+            })
             .collect();
-        self.post("actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": presses }] }));
+        self.post(
+            "actions",
+            json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": presses }] }),
+        );
     }
 
     /// The text that a person sees there; empty where there is no such element.
     pub fn text(&self, selector: &str) -> String {
-        let found = self.run(&format!("return document.querySelector({})?.innerText ?? ''", json!(selector)));
+        let found = self.run(&format!(
+            "return document.querySelector({})?.innerText ?? ''",
+            json!(selector)
+        ));
         found.as_str().unwrap_or_default().to_owned()
     }
 
     /// The address that is shown.
     pub fn address(&self) -> String {
-        self.run("return location.href").as_str().unwrap().to_owned()
+        self.run("return location.href")
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     fn devtools(&self, command: &str, parameters: Value) -> Value {
-        self.post("goog/cdp/execute", json!({ "cmd": command, "params": parameters }))
+        self.post(
+            "goog/cdp/execute",
+            json!({ "cmd": command, "params": parameters }),
+        )
     }
 
     /// On a screen or in print, light or dark, and a width.
     pub fn look(&self, medium: &str, scheme: &str, width: u32) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        self.devtools("Emulation.setEmulatedMedia", json!({ "media": medium, "features": features }));
-        let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.devtools(
+            "Emulation.setEmulatedMedia",
+            json!({ "media": medium, "features": features }),
+        );
+        let size =
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
         self.devtools("Emulation.setDeviceMetricsOverride", size);
     }
 
@@ -232,7 +294,10 @@ impl Browser {
     fn clear(&self) {
         self.open("about:blank");
         self.devtools("Network.clearBrowserCookies", json!({}));
-        self.devtools("Emulation.setEmulatedMedia", json!({ "media": "", "features": [] }));
+        self.devtools(
+            "Emulation.setEmulatedMedia",
+            json!({ "media": "", "features": [] }),
+        );
         self.devtools("Emulation.clearDeviceMetricsOverride", json!({}));
         self.console();
         self.requests();
@@ -244,7 +309,9 @@ impl Browser {
             "Page.captureScreenshot",
             json!({ "format": "png", "optimizeForSpeed": true, "captureBeyondViewport": true, "clip": self.whole() }),
         );
-        let data = shot["data"].as_str().unwrap_or_else(|| panic!("no picture: {shot}"));
+        let data = shot["data"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no picture: {shot}"));
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, base64(data)).unwrap();
     }
@@ -262,7 +329,13 @@ impl Browser {
         let entries = log.as_array().cloned().unwrap_or_default();
         entries
             .iter()
-            .map(|e| format!("{}: {}", e["level"].as_str().unwrap_or("?"), e["message"].as_str().unwrap_or("?")))
+            .map(|e| {
+                format!(
+                    "{}: {}",
+                    e["level"].as_str().unwrap_or("?"),
+                    e["message"].as_str().unwrap_or("?")
+                )
+            })
             .collect()
     }
 
@@ -272,10 +345,19 @@ impl Browser {
         let message = |e: &Value| serde_json::from_str::<Value>(e["message"].as_str()?).ok();
         let sent = |m: &Value| {
             let m = &m["message"];
-            (m["method"] == "Network.requestWillBeSent")
-                .then(|| m["params"]["request"]["url"].as_str().unwrap_or("?").to_owned())
+            (m["method"] == "Network.requestWillBeSent").then(|| {
+                m["params"]["request"]["url"]
+                    .as_str()
+                    .unwrap_or("?")
+                    .to_owned()
+            })
         };
-        log.as_array().into_iter().flatten().filter_map(message).filter_map(|m| sent(&m)).collect()
+        log.as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(message)
+            .filter_map(|m| sent(&m))
+            .collect()
     }
 }
 
@@ -290,8 +372,10 @@ impl Drop for Browser {
 
 fn send(request: minreq::Request, body: Option<&Value>) -> Value {
     let text = body.map_or_else(String::new, Value::to_string);
-    let request =
-        request.with_timeout(PATIENCE.as_secs() * 2).with_header("Content-Type", "application/json").with_body(text);
+    let request = request
+        .with_timeout(PATIENCE.as_secs() * 2)
+        .with_header("Content-Type", "application/json")
+        .with_body(text);
     let answer = request.send().expect("chromedriver answers");
     let value: Value = serde_json::from_slice(answer.as_bytes()).expect("JSON");
     value["value"].clone()

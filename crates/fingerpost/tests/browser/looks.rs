@@ -22,7 +22,11 @@ fn pictures() -> PathBuf {
 
 /// The checker's rules that a style sheet can break: colours, and what scrolls. All others are about the document,
 /// which is the same in every look.
-const OF_STYLE: &[&str] = &["color-contrast", "link-in-text-block", "scrollable-region-focusable"];
+const OF_STYLE: &[&str] = &[
+    "color-contrast",
+    "link-in-text-block",
+    "scrollable-region-focusable",
+];
 
 /// Has the checker look for contrast at the first text of each kind alone: in the first look it has looked at all of
 /// them. Contrast comes from a text's colour, size and weight, from what its ancestors paint, and from what lies above
@@ -68,7 +72,12 @@ fn violations(browser: &Browser, rules: Option<&[&str]>) -> Vec<String> {
          ${{v.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}}`)),
            e => done([String(e)]));",
     ));
-    found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
+    found
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|v| v.as_str().unwrap_or("?").to_owned())
+        .collect()
 }
 
 /// The narrowest telephone, in the style sheet's pixels.
@@ -97,7 +106,12 @@ fn undefined(browser: &Browser) -> Vec<String> {
            .filter(th => !th.closest('article.document') && !th.querySelector('.term, input, a, .unseen'))
            .map(th => th.textContent.trim()).filter(words => !named.test(words));"
     ));
-    found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
+    found
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|v| v.as_str().unwrap_or("?").to_owned())
+        .collect()
 }
 
 /// What is wrong with a page in any of its looks: what the checker finds, what reaches beyond its sides, columns
@@ -121,14 +135,23 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
         }
         if n > 0 {
             let looked_at = browser.run(ONE_OF_A_KIND);
-            assert!(looked_at[1].as_u64().is_some_and(|texts| texts > 0), "{name}, {look}: {looked_at}");
+            assert!(
+                looked_at[1].as_u64().is_some_and(|texts| texts > 0),
+                "{name}, {look}: {looked_at}"
+            );
         }
         wrong.extend(
-            violations(browser, (n > 0).then_some(OF_STYLE)).into_iter().map(|one| format!("{name}, {look}: {one}")),
+            violations(browser, (n > 0).then_some(OF_STYLE))
+                .into_iter()
+                .map(|one| format!("{name}, {look}: {one}")),
         );
-        let beyond = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
+        let beyond = browser.run(
+            "return document.documentElement.scrollWidth - document.documentElement.clientWidth",
+        );
         if beyond.as_i64().unwrap() > 0 {
-            wrong.push(format!("{name}, {look}: {beyond} pixels wider than the screen"));
+            wrong.push(format!(
+                "{name}, {look}: {beyond} pixels wider than the screen"
+            ));
         }
         // Tables stand below their names on a phone where they have no room beside each other: nothing is to be
         // scrolled to, on any screen.
@@ -141,8 +164,11 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
             wrong.push(format!("{name}, {look}: wider than its frame: {table}"));
         }
     }
-    wrong
-        .extend(undefined(browser).into_iter().map(|column| format!("{name}: no definition of the column “{column}”")));
+    wrong.extend(
+        undefined(browser)
+            .into_iter()
+            .map(|column| format!("{name}: no definition of the column “{column}”")),
+    );
     wrong
 }
 
@@ -159,9 +185,18 @@ fn later(run: &Run) -> Run {
         ..run.clone()
     };
     for row in &mut later.measurements {
-        let factor = if row.better == Better::Lower { 1.2 } else { 1.0 / 1.2 };
+        let factor = if row.better == Better::Lower {
+            1.2
+        } else {
+            1.0 / 1.2
+        };
         if let Some(e) = &mut row.estimate {
-            *e = Estimate { value: e.value * factor, low: e.low * factor, high: e.high * factor, ..*e };
+            *e = Estimate {
+                value: e.value * factor,
+                low: e.low * factor,
+                high: e.high * factor,
+                ..*e
+            };
         }
     }
     later
@@ -181,31 +216,65 @@ fn other_labs_rows_are_fit_for_all_in_every_look() {
 fn of_labs(labs: &[&str]) {
     let runs: Vec<Run> = labs.iter().map(|name| lab(name)).collect();
     let all: Vec<Run> = runs.iter().cloned().chain(runs.iter().map(later)).collect();
-    let Some((server, browser)) = setting(&all) else { return };
+    let Some((server, browser)) = setting(&all) else {
+        return;
+    };
     let mut wrong = Vec::new();
-    wrong.extend(look_at(&browser, &format!("labs-from-{}", labs[0]), &server.address));
+    wrong.extend(look_at(
+        &browser,
+        &format!("labs-from-{}", labs[0]),
+        &server.address,
+    ));
     for (name, run) in labs.iter().zip(&runs) {
-        wrong.extend(look_at(&browser, &format!("lab-{name}"), &format!("{}run/{}", server.address, run.id)));
+        wrong.extend(look_at(
+            &browser,
+            &format!("lab-{name}"),
+            &format!("{}run/{}", server.address, run.id),
+        ));
         // The answer stands before any figure, and any doubt behind it.
         let order = "return [...document.querySelectorAll('main > .headline, main > .doubts, main > section')].map(e \
             => e.className || e.tagName)";
         let order = browser.run(order);
         assert_eq!(order[0], "headline", "{name}: {order}");
         let file = server.home.path().join(format!("{name}.html"));
-        server.home.says(&["report", &run.id, "-o", file.to_str().unwrap()]).well();
+        server
+            .home
+            .says(&["report", &run.id, "-o", file.to_str().unwrap()])
+            .well();
         assert!(std::fs::metadata(&file).unwrap().len() < 1 << 20, "{name}");
-        wrong.extend(look_at(&browser, &format!("lab-{name}-report"), &format!("file://{}", file.display())));
-        let probe = &run.measurements.iter().find(|m| m.estimate.is_some()).unwrap().probe;
+        wrong.extend(look_at(
+            &browser,
+            &format!("lab-{name}-report"),
+            &format!("file://{}", file.display()),
+        ));
+        let probe = &run
+            .measurements
+            .iter()
+            .find(|m| m.estimate.is_some())
+            .unwrap()
+            .probe;
         wrong.extend(look_at(
             &browser,
             &format!("lab-{name}-history"),
             &format!("{}history?probe={probe}", server.address),
         ));
-        let beside = format!("{}compare?run={}&run={}", server.address, run.id, later(run).id);
+        let beside = format!(
+            "{}compare?run={}&run={}",
+            server.address,
+            run.id,
+            later(run).id
+        );
         wrong.extend(look_at(&browser, &format!("lab-{name}-compare"), &beside));
     }
-    let nothing_in_common = format!("{}compare?run={}&run={}", server.address, runs[0].id, runs[1].id);
-    wrong.extend(look_at(&browser, &format!("labs-{}-{}", labs[0], labs[1]), &nothing_in_common));
+    let nothing_in_common = format!(
+        "{}compare?run={}&run={}",
+        server.address, runs[0].id, runs[1].id
+    );
+    wrong.extend(look_at(
+        &browser,
+        &format!("labs-{}-{}", labs[0], labs[1]),
+        &nothing_in_common,
+    ));
     nothing_is_wrong(&wrong);
     clean(&server, &browser);
 }
@@ -213,7 +282,9 @@ fn of_labs(labs: &[&str]) {
 #[test]
 fn every_table_and_chart_is_saved_as_a_picture_and_as_figures() {
     let runs: Vec<Run> = LABS.map(lab).into();
-    let Some((server, browser)) = setting(&runs) else { return };
+    let Some((server, browser)) = setting(&runs) else {
+        return;
+    };
     for (name, run) in LABS.iter().zip(&runs) {
         browser.look("screen", "light", 1200);
         browser.open(&format!("{}run/{}", server.address, run.id));
@@ -227,15 +298,26 @@ fn every_table_and_chart_is_saved_as_a_picture_and_as_figures() {
         let made = made.as_array().expect("a list");
         assert!(made.len() > 1, "{name}: {made:?}");
         for one in made {
-            let (title, width, ink) =
-                (&one["title"], one["width"].as_f64().unwrap_or(0.0), one["ink"].as_f64().unwrap_or(0.0));
-            assert!(width > 100.0 && ink > 0.001, "{name}: the picture of {title} is empty: {one}");
+            let (title, width, ink) = (
+                &one["title"],
+                one["width"].as_f64().unwrap_or(0.0),
+                one["ink"].as_f64().unwrap_or(0.0),
+            );
+            assert!(
+                width > 100.0 && ink > 0.001,
+                "{name}: the picture of {title} is empty: {one}"
+            );
             let csv = one["csv"].as_str().unwrap_or_default();
-            assert!(csv.lines().count() > 1 && !csv.contains("NaN"), "{name}: the figures of {title}: {csv}");
+            assert!(
+                csv.lines().count() > 1 && !csv.contains("NaN"),
+                "{name}: the figures of {title}: {csv}"
+            );
         }
         // The rows' table has a line for each row that it shows, with its figure.
-        let rows =
-            made.iter().filter_map(|one| one["csv"].as_str()).any(|csv| csv.contains("Probe") && csv.contains("Value"));
+        let rows = made
+            .iter()
+            .filter_map(|one| one["csv"].as_str())
+            .any(|csv| csv.contains("Probe") && csv.contains("Value"));
         assert!(rows, "{name}");
     }
     clean(&server, &browser);
@@ -271,20 +353,34 @@ const SAVED: &str = "
 
 /// A host's run of all primitives: the recorded one, each row off by up to a per cent, and some slower.
 fn of_host(number: u64, node: &str, slower: impl Fn(&str) -> f64) -> Run {
-    let mut run: Run = serde_json::from_str(include_str!("../shown/primitives.json")).expect("a run");
+    let mut run: Run =
+        serde_json::from_str(include_str!("../shown/primitives.json")).expect("a run");
     run.id = format!("20260101T000000Z-{number:08x}");
     run.host.hostname = node.to_owned();
     for (n, row) in run.measurements.iter_mut().enumerate() {
         let Some(e) = row.estimate else { continue };
         // Hosts differ, each row in its own way.
-        let noise = 1.0 + 0.01 * (((number * 7919 + n as u64 * 104_729) % 1000) as f64 / 500.0 - 1.0);
+        let noise =
+            1.0 + 0.01 * (((number * 7919 + n as u64 * 104_729) % 1000) as f64 / 500.0 - 1.0);
         let cost = noise * slower(&row.probe);
-        let factor = if row.better == Better::Lower { cost } else { 1.0 / cost };
+        let factor = if row.better == Better::Lower {
+            cost
+        } else {
+            1.0 / cost
+        };
         let value = e.value * factor;
-        row.estimate = Some(Estimate { value, low: value * 0.985, high: value * 1.015, ..e });
+        row.estimate = Some(Estimate {
+            value,
+            low: value * 0.985,
+            high: value * 1.015,
+            ..e
+        });
         for process in &mut row.processes {
             (process.value, process.disturbed) = (Some(value), Vec::new());
-            process.samples.iter_mut().for_each(|sample| *sample = value);
+            process
+                .samples
+                .iter_mut()
+                .for_each(|sample| *sample = value);
         }
     }
     run
@@ -295,7 +391,10 @@ fn of_host(number: u64, node: &str, slower: impl Fn(&str) -> f64) -> Run {
 fn with_a_sweep() -> Home {
     let home = Home::with(&[]);
     let node = |n: u64| format!("ip-10-128-204-{n}.eu-central-1.compute.internal");
-    for (dir, nodes, turn) in [("came", (0..24).collect::<Vec<u64>>(), 0), ("again", vec![1, 2, 3, 5, 8, 9], 100)] {
+    for (dir, nodes, turn) in [
+        ("came", (0..24).collect::<Vec<u64>>(), 0),
+        ("again", vec![1, 2, 3, 5, 8, 9], 100),
+    ] {
         let dir = home.path().join(dir);
         std::fs::create_dir(&dir).unwrap();
         for n in nodes {
@@ -305,7 +404,11 @@ fn with_a_sweep() -> Home {
                 _ => 1.0,
             };
             let file = dir.join(format!("{}.json", node(n)));
-            std::fs::write(file, serde_json::to_vec(&of_host(n + turn, &node(n), slower)).unwrap()).unwrap();
+            std::fs::write(
+                file,
+                serde_json::to_vec(&of_host(n + turn, &node(n), slower)).unwrap(),
+            )
+            .unwrap();
         }
     }
     std::fs::write(
@@ -313,57 +416,122 @@ fn with_a_sweep() -> Home {
         "ssh: connect to host port 22: Connection timed out\n",
     )
     .unwrap();
-    assert_eq!(home.says(&["fleet", "gather", "came", "-o", "monday"]).status, 3);
-    assert_eq!(home.says(&["fleet", "gather", "again", "--again", "monday"]).status, 0);
+    assert_eq!(
+        home.says(&["fleet", "gather", "came", "-o", "monday"])
+            .status,
+        3
+    );
+    assert_eq!(
+        home.says(&["fleet", "gather", "again", "--again", "monday"])
+            .status,
+        0
+    );
     home
 }
 
 #[test]
 fn a_sweep_and_its_hosts_are_fit_for_all() {
-    let Some((server, browser)) = setting_of(|| Server::over(with_a_sweep(), &["--sweep", "monday"])) else { return };
+    let Some((server, browser)) =
+        setting_of(|| Server::over(with_a_sweep(), &["--sweep", "monday"]))
+    else {
+        return;
+    };
     let mut wrong = look_at(&browser, "sweeps", &format!("{}sweeps", server.address));
     let listed = browser.text("main li");
     assert!(
-        listed.starts_with("monday: 25 hosts, ip-10-128-204-[0-23,99].eu-central-1.compute.internal, 20"),
+        listed.starts_with(
+            "monday: 25 hosts, ip-10-128-204-[0-23,99].eu-central-1.compute.internal, 20"
+        ),
         "{listed}"
     );
-    wrong.extend(look_at(&browser, "sweep", &format!("{}sweep/0", server.address)));
-    assert!(browser.text("h1").starts_with("Sweep of 25 hosts, 20"), "{}", browser.text("h1"));
-    assert!(browser.text(".headline").contains("1 slow: ip-10-128-204-5.eu"), "{}", browser.text(".headline"));
+    wrong.extend(look_at(
+        &browser,
+        "sweep",
+        &format!("{}sweep/0", server.address),
+    ));
+    assert!(
+        browser.text("h1").starts_with("Sweep of 25 hosts, 20"),
+        "{}",
+        browser.text("h1")
+    );
+    assert!(
+        browser
+            .text(".headline")
+            .contains("1 slow: ip-10-128-204-5.eu"),
+        "{}",
+        browser.text(".headline")
+    );
     let peers = browser.text("#peers");
     // One sentence for all rows in which the same hosts are slower.
     assert_eq!(peers.matches("two populations in").count(), 1, "{peers}");
     assert!(
-        peers.contains("12 hosts are 20 % slower") && peers.contains("the same hosts in") && peers.contains("more"),
+        peers.contains("12 hosts are 20 % slower")
+            && peers.contains("the same hosts in")
+            && peers.contains("more"),
         "{peers}"
     );
     // The picture names the host that stands out, and the wide ones of the parts by the letters of the table below it.
-    assert_eq!(browser.run("return document.querySelector('#picture svg.names').textContent"), "ip-10-128-204-5");
-    let letters = "const said = (all) => [...document.querySelectorAll(all)].map(e => e.textContent);
+    assert_eq!(
+        browser.run("return document.querySelector('#picture svg.names').textContent"),
+        "ip-10-128-204-5"
+    );
+    let letters =
+        "const said = (all) => [...document.querySelectorAll(all)].map(e => e.textContent);
         return [said('#picture svg[role=img] text'), said('#parts thead abbr')]";
     let letters = browser.run(letters);
     let of = |which: usize| letters[which].as_array().expect("a list").clone();
-    assert!(of(1).len() > 9 && of(0).len() > 5 && of(0).iter().all(|letter| of(1).contains(letter)), "{letters}");
+    assert!(
+        of(1).len() > 9 && of(0).len() > 5 && of(0).iter().all(|letter| of(1).contains(letter)),
+        "{letters}"
+    );
     // It is saved with its cells, which are a picture of their own.
     let made = browser.run_async(SAVED);
     let ink = made
         .as_array()
         .expect("a list")
         .iter()
-        .find(|one| one["title"].as_str().is_some_and(|t| t.starts_with("A line a host")))
+        .find(|one| {
+            one["title"]
+                .as_str()
+                .is_some_and(|t| t.starts_with("A line a host"))
+        })
         .map(|one| one["ink"].clone());
-    assert!(ink.as_ref().and_then(|ink| ink.as_f64()).is_some_and(|ink| ink > 0.2), "{ink:?} of {made}");
+    assert!(
+        ink.as_ref()
+            .and_then(|ink| ink.as_f64())
+            .is_some_and(|ink| ink > 0.2),
+        "{ink:?} of {made}"
+    );
     wrong.extend(look_at(
         &browser,
         "sweep-host",
-        &format!("{}sweep/0/host/ip-10-128-204-5.eu-central-1.compute.internal", server.address),
+        &format!(
+            "{}sweep/0/host/ip-10-128-204-5.eu-central-1.compute.internal",
+            server.address
+        ),
     ));
     let first = browser.text("main > .headline");
-    assert!(first.contains("is slow, confirmed by measuring again: layer memory"), "{first}");
-    assert!(browser.text("main").contains("memory latency and bandwidth: +"), "{}", browser.text("main"));
+    assert!(
+        first.contains("is slow, confirmed by measuring again: layer memory"),
+        "{first}"
+    );
+    assert!(
+        browser
+            .text("main")
+            .contains("memory latency and bandwidth: +"),
+        "{}",
+        browser.text("main")
+    );
     let file = server.home.path().join("monday.html");
-    server.home.says(&["fleet", "show", "monday", "-o", file.to_str().unwrap()]).well();
-    wrong.extend(look_at(&browser, "sweep-report", &format!("file://{}", file.display())));
+    server
+        .home
+        .says(&["fleet", "show", "monday", "-o", file.to_str().unwrap()])
+        .well();
+    wrong.extend(look_at(
+        &browser,
+        "sweep-report",
+        &format!("file://{}", file.display()),
+    ));
     nothing_is_wrong(&wrong);
     clean(&server, &browser);
 }
@@ -378,15 +546,25 @@ fn of_long_names() -> Run {
 
 #[test]
 fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
-    let runs =
-        [loaded::healthy(), loaded::collapsed(), fixture::run(), fixture::followed::slow_locks(), of_long_names()];
-    let Some((server, browser)) = setting(&runs) else { return };
+    let runs = [
+        loaded::healthy(),
+        loaded::collapsed(),
+        fixture::run(),
+        fixture::followed::slow_locks(),
+        of_long_names(),
+    ];
+    let Some((server, browser)) = setting(&runs) else {
+        return;
+    };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
     let mut wrong = Vec::new();
     for (name, path) in [
         ("list", String::new()),
         ("run", format!("run/{collapsed}")),
-        ("followed", format!("run/{}", fixture::followed::slow_locks().id)),
+        (
+            "followed",
+            format!("run/{}", fixture::followed::slow_locks().id),
+        ),
         ("compare", format!("compare?run={healthy}&run={collapsed}")),
         ("history", "history?probe=syscall.null".to_owned()),
         ("measure", "measure".to_owned()),
@@ -402,20 +580,35 @@ fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
         ("docs-observers", "docs/observers".to_owned()),
         ("docs-service", "docs/service".to_owned()),
     ] {
-        wrong.extend(look_at(&browser, name, &format!("{}{path}", server.address)));
+        wrong.extend(look_at(
+            &browser,
+            name,
+            &format!("{}{path}", server.address),
+        ));
     }
     nothing_is_wrong(&wrong);
     clean(&server, &browser);
     // Error pages, whose status the console notes.
-    let mut wrong = look_at(&browser, "missing", &format!("{}run/20260101T000000Z-ffffffff", server.address));
-    wrong.extend(look_at(&browser, "one-ticked", &format!("{}compare?run={healthy}", server.address)));
+    let mut wrong = look_at(
+        &browser,
+        "missing",
+        &format!("{}run/20260101T000000Z-ffffffff", server.address),
+    );
+    wrong.extend(look_at(
+        &browser,
+        "one-ticked",
+        &format!("{}compare?run={healthy}", server.address),
+    ));
     nothing_is_wrong(&wrong);
 }
 
 #[test]
 fn the_report_is_one_file_that_is_fit_for_all() {
-    let Some((server, browser)) = setting(&[loaded::healthy(), loaded::collapsed(), fixture::followed::slow_locks()])
-    else {
+    let Some((server, browser)) = setting(&[
+        loaded::healthy(),
+        loaded::collapsed(),
+        fixture::followed::slow_locks(),
+    ]) else {
         return;
     };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
@@ -432,10 +625,18 @@ fn the_report_is_one_file_that_is_fit_for_all() {
         all.extend(["-o", file.to_str().unwrap()]);
         server.home.says(&all).well();
         assert!(std::fs::metadata(&file).unwrap().len() < 1 << 20);
-        wrong.extend(look_at(&browser, name, &format!("file://{}", file.display())));
+        wrong.extend(look_at(
+            &browser,
+            name,
+            &format!("file://{}", file.display()),
+        ));
     }
     nothing_is_wrong(&wrong);
-    let asked: Vec<String> = browser.requests().into_iter().filter(|url| url.starts_with("http")).collect();
+    let asked: Vec<String> = browser
+        .requests()
+        .into_iter()
+        .filter(|url| url.starts_with("http"))
+        .collect();
     assert!(asked.is_empty(), "the report asked for {asked:?}");
     assert!(browser.console().is_empty());
 }
@@ -443,20 +644,49 @@ fn the_report_is_one_file_that_is_fit_for_all() {
 /// The published systems: what a browser shows of each as a report, and of all replayed.
 #[test]
 fn every_reference_is_fit_for_all() {
-    let Some((server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else {
+        return;
+    };
     let names = server.home.says(&["show", "ref:"]).refused();
-    let names = names.trim_end().split_once("there are ").expect("it says which there are").1.replace('\n', " ");
+    let names = names
+        .trim_end()
+        .split_once("there are ")
+        .expect("it says which there are")
+        .1
+        .replace('\n', " ");
     let names: Vec<&str> = names.split(", ").map(str::trim).collect();
     assert!(names.len() >= 14, "{names:?}");
     let file = |name: &str| server.home.path().join(format!("{name}.html"));
     let mut wrong = Vec::new();
     for name in &names {
-        server.home.says(&["report", &format!("ref:{name}"), "-o", file(name).to_str().unwrap()]).well();
-        wrong.extend(look_at(&browser, &format!("ref-{name}"), &format!("file://{}", file(name).display())));
+        server
+            .home
+            .says(&[
+                "report",
+                &format!("ref:{name}"),
+                "-o",
+                file(name).to_str().unwrap(),
+            ])
+            .well();
+        wrong.extend(look_at(
+            &browser,
+            &format!("ref-{name}"),
+            &format!("file://{}", file(name).display()),
+        ));
         let text = browser.text("main");
-        assert!(text.contains(&format!("fingerpost show ref:{name}")), "{name}");
+        assert!(
+            text.contains(&format!("fingerpost show ref:{name}")),
+            "{name}"
+        );
     }
-    server.home.says(&["replay", "all", "-o", file("replay").to_str().unwrap()]).well();
-    wrong.extend(look_at(&browser, "replay-all", &format!("file://{}", file("replay").display())));
+    server
+        .home
+        .says(&["replay", "all", "-o", file("replay").to_str().unwrap()])
+        .well();
+    wrong.extend(look_at(
+        &browser,
+        "replay-all",
+        &format!("file://{}", file("replay").display()),
+    ));
     nothing_is_wrong(&wrong);
 }

@@ -13,30 +13,59 @@ fn without_the_token_the_host_and_the_origin_nobody_gets_in() {
     let host = server.origin().trim_start_matches("http://").to_owned();
     let base = server.base().to_owned();
     let ask = |line: &str, headers: &str| {
-        status(&server.raw(format!("{line} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n").as_bytes()))
+        status(
+            &server
+                .raw(format!("{line} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n").as_bytes()),
+        )
     };
     let good = format!("Host: {host}\r\n");
     assert_eq!(ask(&format!("GET {base}/"), &good), 200);
-    for path in ["/", "/run/x", "/static/page.js", "/00000000000000000000000000000000/", &base[..base.len() - 1]] {
+    for path in [
+        "/",
+        "/run/x",
+        "/static/page.js",
+        "/00000000000000000000000000000000/",
+        &base[..base.len() - 1],
+    ] {
         assert_eq!(ask(&format!("GET {path}"), &good), 403, "{path}");
     }
     for wrong in ["evil.example", "127.0.0.1:1", "127.0.0.1.evil.example"] {
-        assert_eq!(ask(&format!("GET {base}/"), &format!("Host: {wrong}\r\n")), 421, "{wrong}");
+        assert_eq!(
+            ask(&format!("GET {base}/"), &format!("Host: {wrong}\r\n")),
+            421,
+            "{wrong}"
+        );
     }
     let from = |origin: &str| {
-        ask(&format!("POST {base}/measure/stop"), &format!("{good}Origin: {origin}\r\nContent-Length: 0\r\n"))
+        ask(
+            &format!("POST {base}/measure/stop"),
+            &format!("{good}Origin: {origin}\r\nContent-Length: 0\r\n"),
+        )
     };
     assert_eq!(from("http://evil.example"), 403);
     assert_eq!(from("null"), 403);
     assert_eq!(from(server.origin()), 303);
-    assert_eq!(ask(&format!("POST {base}/measure/stop"), &format!("{good}Content-Length: 0\r\n")), 403);
+    assert_eq!(
+        ask(
+            &format!("POST {base}/measure/stop"),
+            &format!("{good}Content-Length: 0\r\n")
+        ),
+        403
+    );
     assert_eq!(ask(&format!("DELETE {base}/"), &good), 405);
 }
 
 #[test]
 fn every_answer_has_the_strict_policy() {
     let server = Server::with(&[fixture::run()]);
-    for path in ["/", "/zerofill", "/static/page.js", "/nothing", "/measure/state", "/compare"] {
+    for path in [
+        "/",
+        "/zerofill",
+        "/static/page.js",
+        "/nothing",
+        "/measure/state",
+        "/compare",
+    ] {
         let (_, answer) = server.get(path);
         let head = answer.split("\r\n\r\n").next().unwrap().to_lowercase();
         for header in [
@@ -63,13 +92,19 @@ fn every_answer_has_the_strict_policy() {
     ] {
         let (code, answer) = server.get(path);
         assert_eq!(code, 200, "{path}");
-        assert!(!answer.contains(" style=\"") && !answer.contains(" onclick") && !answer.contains("<style"), "{path}");
+        assert!(
+            !answer.contains(" style=\"")
+                && !answer.contains(" onclick")
+                && !answer.contains("<style"),
+            "{path}"
+        );
     }
 }
 
 fn hostile() -> Run {
     let mut run = fixture::loaded::collapsed();
-    let evil = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u{202e}\u{1b}[2J";
+    let evil =
+        "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u{202e}\u{1b}[2J";
     run.id = "20260106T030405Z-0000000e".into();
     run.host.hostname = evil.into();
     run.host.kernel = evil.into();
@@ -78,7 +113,11 @@ fn hostile() -> Run {
     run.command = vec!["fingerpost".into(), evil.into()];
     run.measurements[0].probe = evil.into();
     run.measurements[1].params = Params::new().with(evil, evil);
-    for m in run.measurements.iter_mut().filter(|m| m.probe == "database.throughput") {
+    for m in run
+        .measurements
+        .iter_mut()
+        .filter(|m| m.probe == "database.throughput")
+    {
         m.params = m.params.clone().with("server", evil);
     }
     run.findings[0].cause = evil.into();
@@ -97,7 +136,11 @@ fn hostile_strings_stay_text_on_every_page() {
         format!("/?q={evil}&host={evil}&lab={evil}&from={evil}"),
         format!("/run/{}", run.id),
         format!("/run/{}/report", run.id),
-        format!("/compare?run={}&run={}", run.id, fixture::loaded::healthy().id),
+        format!(
+            "/compare?run={}&run={}",
+            run.id,
+            fixture::loaded::healthy().id
+        ),
         format!("/history?probe={evil}&params={evil}"),
         format!("/zerofill?alloc_1={evil}&touch_1={evil}"),
         format!("/run/{evil}"),
@@ -161,9 +204,15 @@ fn a_thousand_malformed_requests_and_files_are_answered_or_hung_up_on() {
     );
     let requests = [
         format!("GET {base}/?q=x&page=2 HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
-        format!("GET {base}/zerofill?alloc_1=1&touch_1=2 HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
-        format!("GET {base}/run/../../etc/passwd HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
-        format!("GET {base}/run/%2e%2e%2f%2e%2e HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+        format!(
+            "GET {base}/zerofill?alloc_1=1&touch_1=2 HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        ),
+        format!(
+            "GET {base}/run/../../etc/passwd HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        ),
+        format!(
+            "GET {base}/run/%2e%2e%2f%2e%2e HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        ),
         format!(
             "POST {base}/zerofill/measure HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nContent-Length: 9\r\n\
              Connection: close\r\n\r\napi=%ff&x"
@@ -206,23 +255,37 @@ fn a_page_that_broke_off_is_served_again_at_its_address_and_ends_when_it_is_told
             std::thread::yield_now();
         }
     }
-    assert_eq!(server.get("/").0, 200, "a request waits for the next process to listen");
     assert_eq!(
-        server.said().matches("the page broke off, and is served again at the same address").count(),
+        server.get("/").0,
+        200,
+        "a request waits for the next process to listen"
+    );
+    assert_eq!(
+        server
+            .said()
+            .matches("the page broke off, and is served again at the same address")
+            .count(),
         3,
         "{}",
         server.said()
     );
     let inner = server.inner().unwrap();
     drop(server);
-    assert!(!std::path::Path::new(&format!("/proc/{inner}")).exists(), "nothing is left of it");
+    assert!(
+        !std::path::Path::new(&format!("/proc/{inner}")).exists(),
+        "nothing is left of it"
+    );
 }
 
 #[test]
 fn what_is_too_large_is_refused_while_it_comes() {
     let mut server = Server::with(&[]);
     let host = server.origin().trim_start_matches("http://").to_owned();
-    let long = format!("GET {}/?q={} HTTP/1.1\r\nHost: {host}\r\n\r\n", server.base(), "x".repeat(100_000));
+    let long = format!(
+        "GET {}/?q={} HTTP/1.1\r\nHost: {host}\r\n\r\n",
+        server.base(),
+        "x".repeat(100_000)
+    );
     let answer = status(&server.raw(long.as_bytes()));
     assert!(matches!(answer, 0 | 414 | 431), "{answer}");
     let (code, _) = server.post(
@@ -242,10 +305,17 @@ fn unreadable_files_in_the_archive_are_named_and_harm_nothing() {
     let runs = server.home.runs();
     std::fs::write(runs.join("empty.json"), "").unwrap();
     std::fs::write(runs.join("<b>.json"), "{\"schema\":\"fingerpost/run/1\"").unwrap();
-    std::fs::write(runs.join("20260101T000000Z-00000001.json"), vec![0xff; 4096]).unwrap();
+    std::fs::write(
+        runs.join("20260101T000000Z-00000001.json"),
+        vec![0xff; 4096],
+    )
+    .unwrap();
     std::os::unix::fs::symlink("/dev/zero", runs.join("20260101T000000Z-00000002.json")).unwrap();
     let (code, page) = server.get("/");
-    assert!(code == 200 && page.contains("4 files that are no runs") && page.contains("&lt;b&gt;.json"), "{page}");
+    assert!(
+        code == 200 && page.contains("4 files that are no runs") && page.contains("&lt;b&gt;.json"),
+        "{page}"
+    );
     assert_eq!(server.get("/run/20260101T000000Z-00000001").0, 422);
     assert_eq!(server.get("/run/20260101T000000Z-00000002").0, 404);
 }

@@ -31,13 +31,24 @@ impl Server {
     /// Starts one over this home, with further words of its command.
     pub fn over(home: Home, more: &[&str]) -> Server {
         let mut command = home.command(&[&["serve", "--port", "0"], more].concat());
-        command.stdout(Stdio::piped()).stderr(std::fs::File::create(home.path().join(SAID)).unwrap());
+        command
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(home.path().join(SAID)).unwrap());
         let mut process = child::die_with_parent(&mut command).spawn().unwrap();
         let mut address = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        BufReader::new(process.stdout.take().unwrap())
+            .read_line(&mut address)
+            .unwrap();
         let address = address.trim().to_owned();
-        assert!(address.starts_with("http://127.0.0.1:") && address.ends_with('/'), "{address}");
-        Server { process, home, address }
+        assert!(
+            address.starts_with("http://127.0.0.1:") && address.ends_with('/'),
+            "{address}"
+        );
+        Server {
+            process,
+            home,
+            address,
+        }
     }
 
     /// `http://127.0.0.1:PORT`.
@@ -57,7 +68,8 @@ impl Server {
 
     /// The same with another patience: an answer on a connection that is closed after it may take as long as it needs.
     fn answer(&self, bytes: &[u8], patience: Duration) -> String {
-        let mut stream = TcpStream::connect(self.origin().trim_start_matches("http://")).expect("the server listens");
+        let mut stream = TcpStream::connect(self.origin().trim_start_matches("http://"))
+            .expect("the server listens");
         stream.set_read_timeout(Some(patience)).unwrap();
         // The server may close before it has read everything.
         let _ = stream.write_all(bytes);
@@ -76,7 +88,10 @@ impl Server {
     /// A GET of a path behind the token, on a connection that is closed after it: the status and the whole answer.
     pub fn get(&self, path: &str) -> (u16, String) {
         let host = self.origin().trim_start_matches("http://");
-        let request = format!("GET {}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", self.base());
+        let request = format!(
+            "GET {}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n",
+            self.base()
+        );
         let answer = self.answer(request.as_bytes(), Duration::from_secs(90));
         (status(&answer), answer)
     }
@@ -100,7 +115,11 @@ impl Server {
             "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: \
              application/json\r\n\r\n"
         );
-        self.post("/import", "multipart/form-data; boundary=b", &[head.as_bytes(), content, b"\r\n--b--\r\n"].concat())
+        self.post(
+            "/import",
+            "multipart/form-data; boundary=b",
+            &[head.as_bytes(), content, b"\r\n--b--\r\n"].concat(),
+        )
     }
 
     /// Whether it still runs, and has never been started again.
@@ -128,14 +147,25 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = child::signal_group(self.process.id() as i32, libc::SIGTERM);
-        let _ = child::wait_deadline(&mut self.process, std::time::Instant::now() + Duration::from_secs(90));
+        let _ = child::wait_deadline(
+            &mut self.process,
+            std::time::Instant::now() + Duration::from_secs(90),
+        );
         let _ = self.process.kill();
         let _ = self.process.wait();
-        assert!(std::thread::panicking() || !self.said().contains("this is a defect"), "{}", self.said());
+        assert!(
+            std::thread::panicking() || !self.said().contains("this is a defect"),
+            "{}",
+            self.said()
+        );
     }
 }
 
 /// The status of an answer; 0 for none.
 pub fn status(answer: &str) -> u16 {
-    answer.strip_prefix("HTTP/1.1 ").and_then(|a| a.get(..3)).and_then(|s| s.parse().ok()).unwrap_or(0)
+    answer
+        .strip_prefix("HTTP/1.1 ")
+        .and_then(|a| a.get(..3))
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(0)
 }

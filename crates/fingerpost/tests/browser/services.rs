@@ -6,7 +6,9 @@ use crate::journeys::{RUN_SHOWS, clean, setting};
 
 #[test]
 fn a_service_that_listens_is_explained_on_a_click() {
-    let Some((server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else {
+        return;
+    };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     browser.open(&format!("{}services", server.address));
@@ -14,10 +16,20 @@ fn a_service_that_listens_is_explained_on_a_click() {
     browser.click(&format!("button[value='{port}']"));
     browser.until("the run shows", RUN_SHOWS);
     let command = browser.text("#reproduce");
-    assert!(command.contains(&format!("fingerpost explain --port {port} --seconds 1")), "{command}");
+    assert!(
+        command.contains(&format!("fingerpost explain --port {port} --seconds 1")),
+        "{command}"
+    );
     clean(&server, &browser);
-    let (code, answer) = server.post("/services", "application/x-www-form-urlencoded", b"port=0&seconds=1");
-    assert!(code == 400 && answer.contains("Choose a service"), "{code} {answer}");
+    let (code, answer) = server.post(
+        "/services",
+        "application/x-www-form-urlencoded",
+        b"port=0&seconds=1",
+    );
+    assert!(
+        code == 400 && answer.contains("Choose a service"),
+        "{code} {answer}"
+    );
 }
 
 /// A server of HTTP that nobody here wrote, ended with the test.
@@ -32,14 +44,31 @@ impl Drop for Files {
 
 /// It, answering at a port; nothing where there is no Python.
 fn files() -> Option<(Files, u16)> {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let mut command = std::process::Command::new("python3");
     command
-        .args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()])
+        .args([
+            "-m",
+            "http.server",
+            "--bind",
+            "127.0.0.1",
+            &port.to_string(),
+        ])
         .current_dir("/usr/share/common-licenses");
-    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn();
+    let child = command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn();
     let Ok(child) = child else {
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "python3 is missing");
+        assert_ne!(
+            std::env::var("CI").as_deref(),
+            Ok("true"),
+            "python3 is missing"
+        );
         eprintln!("skipped: python3 is missing");
         return None;
     };
@@ -61,8 +90,12 @@ fn ask(port: u16) -> std::io::Result<u64> {
 
 #[test]
 fn a_service_shows_where_its_requests_time_goes_while_it_is_watched_until_it_is_stopped() {
-    let Some((server, browser)) = setting(&[]) else { return };
-    let Some((_files, port)) = files() else { return };
+    let Some((server, browser)) = setting(&[]) else {
+        return;
+    };
+    let Some((_files, port)) = files() else {
+        return;
+    };
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -77,12 +110,23 @@ fn a_service_shows_where_its_requests_time_goes_while_it_is_watched_until_it_is_
             // Without the rights to follow requests there is nothing to show, and a sentence says so.
             let shown = "document.querySelectorAll('#job-live tbody tr').length > 0";
             let refused = "document.getElementById('job-done').value > 0.02";
-            browser.until("a budget, or none by now", &format!("return {shown} || {refused}"));
+            browser.until(
+                "a budget, or none by now",
+                &format!("return {shown} || {refused}"),
+            );
             let live = browser.run(&format!("return {shown}")) == json!(true);
             if live {
-                assert!(browser.text("#job-live").contains("requests/s, median"), "{}", browser.text("#job-live"));
+                assert!(
+                    browser.text("#job-live").contains("requests/s, median"),
+                    "{}",
+                    browser.text("#job-live")
+                );
             } else {
-                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "no budget was shown");
+                assert_ne!(
+                    std::env::var("CI").as_deref(),
+                    Ok("true"),
+                    "no budget was shown"
+                );
             }
             browser.click("#job-stop");
             // Whoever watches a measurement to its end is shown its run.

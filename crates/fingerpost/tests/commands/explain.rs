@@ -5,7 +5,11 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn explain(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fingerpost")).arg("explain").args(words).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_fingerpost"))
+        .arg("explain")
+        .args(words)
+        .output()
+        .unwrap()
 }
 
 fn document(output: &Output) -> Value {
@@ -19,7 +23,9 @@ fn document(output: &Output) -> Value {
 fn share(explanation: &Value, component: &str, state: &str) -> f64 {
     let sum = |list: &Value, key: &str, name: &str| -> f64 {
         let all = list.as_array().into_iter().flatten();
-        all.filter(|p| p[key].as_str().unwrap().starts_with(name)).map(|p| p["share"].as_f64().unwrap()).sum()
+        all.filter(|p| p[key].as_str().unwrap().starts_with(name))
+            .map(|p| p["share"].as_f64().unwrap())
+            .sum()
     };
     match explanation["threads"].as_array() {
         Some(_) => sum(&explanation["threads"], "state", state),
@@ -34,11 +40,24 @@ fn a_command_that_sleeps_is_explained_as_sleeping_in_both_ways() {
         let found = document(&explain(&words));
         let e = &found["explanations"][0];
         assert!(share(e, "sleeping", "blocked: a timer") > 0.3, "{e:#}");
-        let parts: f64 = e["budget"]["parts"].as_array().unwrap().iter().map(|p| p["share"].as_f64().unwrap()).sum();
+        let parts: f64 = e["budget"]["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|p| p["share"].as_f64().unwrap())
+            .sum();
         assert!((parts + e["budget"]["unexplained"].as_f64().unwrap() - 1.0).abs() < 1e-6);
         assert!(e["budget"]["seconds_per_transaction"].as_f64().unwrap() >= 0.7);
-        let guilty = e["findings"].as_array().unwrap().iter().filter(|f| f["status"] == "guilty").count();
-        assert!(e.get("paths").is_some() || guilty == 0, "what was not followed convicts nobody: {e:#}");
+        let guilty = e["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|f| f["status"] == "guilty")
+            .count();
+        assert!(
+            e.get("paths").is_some() || guilty == 0,
+            "what was not followed convicts nobody: {e:#}"
+        );
     }
 }
 
@@ -46,9 +65,20 @@ fn a_command_that_sleeps_is_explained_as_sleeping_in_both_ways() {
 fn without_a_subject_it_says_all_that_can_be_explained() {
     for words in [&[][..], &["--wide"], &["--"]] {
         let output = explain(words);
-        let error = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        let error = String::from_utf8_lossy(&output.stderr)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
-        for form in ["explain latest", "--pid", "--port", "--unit", "--cgroup", "--container", "explain -- COMMAND"] {
+        for form in [
+            "explain latest",
+            "--pid",
+            "--port",
+            "--unit",
+            "--cgroup",
+            "--container",
+            "explain -- COMMAND",
+        ] {
             assert!(error.contains(form), "{words:?} without {form}: {error}");
         }
     }
@@ -56,7 +86,14 @@ fn without_a_subject_it_says_all_that_can_be_explained() {
 
 #[test]
 fn the_commands_own_output_does_not_get_into_the_document() {
-    let output = explain(&["--format", "json", "--", "sh", "-c", "echo hello from the command"]);
+    let output = explain(&[
+        "--format",
+        "json",
+        "--",
+        "sh",
+        "-c",
+        "echo hello from the command",
+    ]);
     document(&output);
     assert!(String::from_utf8_lossy(&output.stderr).contains("hello from the command"));
 }
@@ -74,8 +111,18 @@ fn the_cpu_time_of_children_that_came_and_went_is_counted() {
 
 #[test]
 fn a_command_is_ended_when_its_time_is_up() {
-    let found = document(&explain(&["--seconds", "0.3", "--format", "json", "--", "sleep", "600"]));
-    let seconds = found["explanations"][0]["budget"]["seconds_per_transaction"].as_f64().unwrap();
+    let found = document(&explain(&[
+        "--seconds",
+        "0.3",
+        "--format",
+        "json",
+        "--",
+        "sleep",
+        "600",
+    ]));
+    let seconds = found["explanations"][0]["budget"]["seconds_per_transaction"]
+        .as_f64()
+        .unwrap();
     assert!((0.3..60.0).contains(&seconds), "{seconds}");
 }
 
@@ -86,10 +133,20 @@ fn the_picture_and_the_table_are_for_people() {
     for word in ["time", "suspect", "verdict", "cleared", "█"] {
         assert!(text.contains(word), "no “{word}” in {text}");
     }
-    assert!(text.contains("followed"), "how much was followed is not in {text}");
-    assert!(!text.contains('\x1b'), "no colours where there is no terminal");
+    assert!(
+        text.contains("followed"),
+        "how much was followed is not in {text}"
+    );
+    assert!(
+        !text.contains('\x1b'),
+        "no colours where there is no terminal"
+    );
     let markdown = explain(&["--format", "markdown", "--", "sleep", "0.1"]);
-    assert!(String::from_utf8(markdown.stdout).unwrap().starts_with("## sleep 0.1"));
+    assert!(
+        String::from_utf8(markdown.stdout)
+            .unwrap()
+            .starts_with("## sleep 0.1")
+    );
 }
 
 #[test]
@@ -103,7 +160,12 @@ fn mistakes_are_usage_errors_in_one_sentence() {
         &["latest", "--", "true"],
     ] {
         let output = explain(words);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         assert!(output.stdout.is_empty());
         assert!(!output.stderr.is_empty());
     }
@@ -133,11 +195,22 @@ fn a_run_is_explained_from_its_file_alone() {
     let found = document(&explain(&["--format", "json", path.to_str().unwrap()]));
     let e = &found["explanations"][0];
     assert_eq!(
-        (e["workload"].as_str(), e["findings"][0]["cause"].as_str(), e["findings"][0]["status"].as_str()),
+        (
+            e["workload"].as_str(),
+            e["findings"][0]["cause"].as_str(),
+            e["findings"][0]["status"].as_str()
+        ),
         (Some("database"), Some("app.lock"), Some("guilty"))
     );
     assert!((share(e, "waiting for a lock", "") - 0.75).abs() < 1e-9);
-    assert!(e["slow"]["sentence"].as_str().unwrap().contains("waiting for a lock"), "{}", e["slow"]["sentence"]);
+    assert!(
+        e["slow"]["sentence"]
+            .as_str()
+            .unwrap()
+            .contains("waiting for a lock"),
+        "{}",
+        e["slow"]["sentence"]
+    );
     run["observations"] = serde_json::json!([]);
     run["paths"] = serde_json::json!([]);
     std::fs::write(&path, run.to_string()).unwrap();

@@ -29,8 +29,13 @@ fn request(probe: &str, params: Params, dir: &Path) -> Request {
 /// Runs a probe in a process group of its own; gives its answer and the group.
 fn run(request: &Request) -> (String, u32) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fingerpost"));
-    let child =
-        command.args(request.to_args()).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let child = command
+        .args(request.to_args())
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let group = child.id();
     let output = child.wait_with_output().unwrap();
     (String::from_utf8(output.stdout).unwrap(), group)
@@ -50,7 +55,11 @@ fn nothing_left(group: u32) {
     // A child that the probe left is gone by now, or will never go: a minute is for a machine under load.
     let deadline = Instant::now() + Duration::from_secs(60);
     while !members(group).is_empty() {
-        assert!(Instant::now() < deadline, "left behind: {:?}", members(group));
+        assert!(
+            Instant::now() < deadline,
+            "left behind: {:?}",
+            members(group)
+        );
         std::thread::yield_now();
     }
 }
@@ -58,7 +67,8 @@ fn nothing_left(group: u32) {
 #[test]
 fn every_row_answers_with_plausible_values_and_leaves_nothing() {
     let mut seen = BTreeSet::new();
-    for probe in fingerpost_probes::all().filter(|p| FAMILIES.iter().any(|f| p.name.starts_with(f))) {
+    for probe in fingerpost_probes::all().filter(|p| FAMILIES.iter().any(|f| p.name.starts_with(f)))
+    {
         for params in (probe.variants)() {
             let dir = tempfile::tempdir().unwrap();
             let row = format!("{} {params}", probe.name);
@@ -66,7 +76,11 @@ fn every_row_answers_with_plausible_values_and_leaves_nothing() {
             match parse_answer(&answer, probe.unit) {
                 Slice::Samples(samples) => {
                     assert!(
-                        samples.process.samples.iter().all(|v| (1.0..1e9).contains(v)),
+                        samples
+                            .process
+                            .samples
+                            .iter()
+                            .all(|v| (1.0..1e9).contains(v)),
                         "{row}: {:?}",
                         samples.process.samples
                     );
@@ -102,10 +116,16 @@ fn a_failing_operation_is_a_failure_and_never_a_fast_one() {
     ] {
         let (answer, group) = run(&request(probe, params, &nowhere));
         assert!(
-            matches!(parse_answer(&answer, fingerpost_record::Unit::Nanoseconds), Slice::Failed(_)),
+            matches!(
+                parse_answer(&answer, fingerpost_record::Unit::Nanoseconds),
+                Slice::Failed(_)
+            ),
             "{probe}: {answer}"
         );
-        assert!(answer.contains("nowhere") && answer.lines().count() == 1, "{probe}: {answer}");
+        assert!(
+            answer.contains("nowhere") && answer.lines().count() == 1,
+            "{probe}: {answer}"
+        );
         nothing_left(group);
     }
 }
@@ -137,7 +157,11 @@ fn more_work_takes_longer() {
     let best = |probe: &str, name: &str, value: i64| {
         let (answer, _) = run(&request(probe, Params::new().with(name, value), dir.path()));
         match parse_answer(&answer, fingerpost_record::Unit::Nanoseconds) {
-            Slice::Samples(samples) => samples.process.samples.into_iter().fold(f64::INFINITY, f64::min),
+            Slice::Samples(samples) => samples
+                .process
+                .samples
+                .into_iter()
+                .fold(f64::INFINITY, f64::min),
             other => panic!("{probe}: {other:?}"),
         }
     };
@@ -150,11 +174,17 @@ fn more_work_takes_longer() {
     ] {
         let (mut little, mut much) = (f64::INFINITY, f64::INFINITY);
         let mut holds = |_| {
-            (little, much) = (little.min(best(probe, name, small)), much.min(best(probe, name, large)));
+            (little, much) = (
+                little.min(best(probe, name, small)),
+                much.min(best(probe, name, large)),
+            );
             much > 2.0 * little
         };
         // Three of each at the least.
         let held = (0..3).map(&mut holds).last() == Some(true) || (0..60).any(&mut holds);
-        assert!(held, "{probe}: {little} ns with {name}={small}, {much} ns with {name}={large}");
+        assert!(
+            held,
+            "{probe}: {little} ns with {name}={small}, {much} ns with {name}={large}"
+        );
     }
 }

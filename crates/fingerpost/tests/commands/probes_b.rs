@@ -12,7 +12,15 @@ use fingerpost_probes::Probe;
 use fingerpost_probes::protocol::{Request, parse_answer};
 use fingerpost_record::{Params, Unit};
 
-const FAMILIES: [&str; 7] = ["switch.", "ipc.", "bandwidth.", "sync.", "parallel.", "memory.", "cpu."];
+const FAMILIES: [&str; 7] = [
+    "switch.",
+    "ipc.",
+    "bandwidth.",
+    "sync.",
+    "parallel.",
+    "memory.",
+    "cpu.",
+];
 
 /// So many operations to a batch that the first one only ends by being killed. (A long slice would not do: a probe ends
 /// with its thousandth batch.)
@@ -21,7 +29,15 @@ const ENDLESS: u64 = u64::MAX;
 fn request(probe: &Probe, params: Params, slice_ns: u64, dir: &Path) -> Request {
     let mut cpus = fingerpost_sys::affinity::allowed_cpus().unwrap();
     cpus.truncate(2);
-    Request { probe: probe.name.to_owned(), slice_ns, batch: 0, cpus, counters: false, dir: dir.to_owned(), params }
+    Request {
+        probe: probe.name.to_owned(),
+        slice_ns,
+        batch: 0,
+        cpus,
+        counters: false,
+        dir: dir.to_owned(),
+        params,
+    }
 }
 
 /// How long a run asks a process of a probe for. A shorter slice may end while the batch is not found yet, and one
@@ -31,7 +47,11 @@ const SLICE_NS: u64 = 40_000_000;
 /// Starts a probe in a process group of its own, so that whatever it leaves behind can be told from others.
 fn start(request: &Request) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fingerpost"));
-    command.args(request.to_args()).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(request.to_args())
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
@@ -50,7 +70,10 @@ fn wait(child: Child) -> Output {
 
 /// `kill -9` of a process, or of a group when the number is negative.
 fn kill(pid: &str) {
-    Command::new("kill").args(["-9", "--", pid]).status().unwrap();
+    Command::new("kill")
+        .args(["-9", "--", pid])
+        .status()
+        .unwrap();
 }
 
 /// Process id and parent of the processes of a group, with the zombies whose parent is among them: what init has not
@@ -58,10 +81,23 @@ fn kill(pid: &str) {
 fn group_members(group: u32) -> Vec<(u32, u32)> {
     let mut members: Vec<(u32, u32, bool)> = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|n| n.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else {
+            continue;
+        };
         // Behind the name in brackets: state, parent, group.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+        let fields: Vec<&str> = stat
+            .rsplit(')')
+            .next()
+            .unwrap_or("")
+            .split_whitespace()
+            .collect();
         if fields.get(2).and_then(|g| g.parse().ok()) == Some(group) {
             members.push((pid, fields[1].parse().unwrap(), fields[0] == "Z"));
         }
@@ -90,7 +126,8 @@ fn plausible(unit: Unit) -> std::ops::Range<f64> {
 fn every_row_answers_whole_and_plausibly_and_leaves_no_process() {
     let mut rows = 0;
     let two = fingerpost_sys::affinity::allowed_cpus().unwrap().len() >= 2;
-    for probe in fingerpost_probes::all().filter(|p| FAMILIES.iter().any(|f| p.name.starts_with(f))) {
+    for probe in fingerpost_probes::all().filter(|p| FAMILIES.iter().any(|f| p.name.starts_with(f)))
+    {
         for params in (probe.variants)() {
             let dir = tempfile::tempdir().unwrap();
             let row = format!("{} {params}", probe.name);
@@ -112,9 +149,14 @@ fn every_row_answers_whole_and_plausibly_and_leaves_no_process() {
                     );
                 }
                 Slice::Skipped(reason) if !two && reason.contains("two CPUs") => {}
-                other => panic!("{row}: {other:?} {}", String::from_utf8_lossy(&output.stderr)),
+                other => panic!(
+                    "{row}: {other:?} {}",
+                    String::from_utf8_lossy(&output.stderr)
+                ),
             }
-            until(&format!("{row}: an empty process group"), || group_members(group).is_empty());
+            until(&format!("{row}: an empty process group"), || {
+                group_members(group).is_empty()
+            });
             rows += 1;
         }
     }
@@ -125,8 +167,20 @@ fn every_row_answers_whole_and_plausibly_and_leaves_no_process() {
 fn a_parameter_that_makes_no_sense_is_a_failure_in_words() {
     let dir = tempfile::tempdir().unwrap();
     let cases = [
-        ("switch.ring", Params::new().with("tasks", 1000).with("footprint", 0).with("placement", "same")),
-        ("switch.ring", Params::new().with("tasks", 1).with("footprint", 0).with("placement", "same")),
+        (
+            "switch.ring",
+            Params::new()
+                .with("tasks", 1000)
+                .with("footprint", 0)
+                .with("placement", "same"),
+        ),
+        (
+            "switch.ring",
+            Params::new()
+                .with("tasks", 1)
+                .with("footprint", 0)
+                .with("placement", "same"),
+        ),
         ("ipc.pipe", Params::new().with("placement", "elsewhere")),
         ("memory.read", Params::new().with("size", 1 << 40)),
         ("bandwidth.file_reread", Params::new().with("size", 0)),
@@ -134,7 +188,12 @@ fn a_parameter_that_makes_no_sense_is_a_failure_in_words() {
     ];
     for (name, params) in cases {
         let probe = fingerpost_probes::find(name).unwrap();
-        let output = wait(start(&request(probe, params.clone(), 1_000_000, dir.path())));
+        let output = wait(start(&request(
+            probe,
+            params.clone(),
+            1_000_000,
+            dir.path(),
+        )));
         match parse_answer(&String::from_utf8(output.stdout).unwrap(), probe.unit) {
             Slice::Failed(sentence) => assert!(sentence.len() > 20, "{name}: {sentence}"),
             other => panic!("{name} {params}: {other:?}"),
@@ -146,12 +205,17 @@ fn a_parameter_that_makes_no_sense_is_a_failure_in_words() {
 /// end; gives the process, once it has a partner, and the partner.
 fn start_deaf(name: &str, params: Params, dir: &Path) -> (Child, u32) {
     let probe = fingerpost_probes::find(name).unwrap();
-    let mut child = start(&Request { batch: ENDLESS, ..request(probe, params, 1_000_000, dir) });
+    let mut child = start(&Request {
+        batch: ENDLESS,
+        ..request(probe, params, 1_000_000, dir)
+    });
     let group = child.id();
     let mut partner = None;
     until("a partner process", || {
         assert_eq!(child.try_wait().unwrap(), None, "{name} ended by itself");
-        partner = group_members(group).into_iter().find(|(_, parent)| *parent == group);
+        partner = group_members(group)
+            .into_iter()
+            .find(|(_, parent)| *parent == group);
         partner.is_some()
     });
     (child, partner.unwrap().0)

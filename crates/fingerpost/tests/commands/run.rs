@@ -14,16 +14,43 @@ fn parse(said: &Said) -> Run {
 #[test]
 fn a_named_family_is_measured_printed_and_kept() {
     let home = Home::with(&[]);
-    let said = home.says(&["run", "syscall.null", "clock", "--budget", "2", "--seed", "7", "--format", "json"]);
+    let said = home.says(&[
+        "run",
+        "syscall.null",
+        "clock",
+        "--budget",
+        "2",
+        "--seed",
+        "7",
+        "--format",
+        "json",
+    ]);
     assert_eq!(said.status, 0, "{}", said.err);
     let run = parse(&said);
-    assert_eq!((run.seed, run.complete, run.measurements.len()), (7, true, 3));
+    assert_eq!(
+        (run.seed, run.complete, run.measurements.len()),
+        (7, true, 3)
+    );
     for row in &run.measurements {
         // On a busy machine a row may be untrusted; it has its figure all the same.
-        assert!(row.estimate.is_some() && row.percentiles.is_some(), "{:?} {:?}", row.outcome, row.reason);
-        assert!(row.processes.iter().all(|p| p.value.is_some() && p.batch > 0));
+        assert!(
+            row.estimate.is_some() && row.percentiles.is_some(),
+            "{:?} {:?}",
+            row.outcome,
+            row.reason
+        );
+        assert!(
+            row.processes
+                .iter()
+                .all(|p| p.value.is_some() && p.batch > 0)
+        );
         let probe = fingerpost_probes::find(&row.probe).unwrap();
-        assert_eq!(row.descriptor, Some(probe.descriptor(&row.params)), "{}", row.probe);
+        assert_eq!(
+            row.descriptor,
+            Some(probe.descriptor(&row.params)),
+            "{}",
+            row.probe
+        );
     }
     let null = run
         .measurements
@@ -37,15 +64,30 @@ fn a_named_family_is_measured_printed_and_kept() {
     );
     assert!(run.instrument.clock_ns > 0.0 && run.instrument.resolution_ns > 0.0);
     assert!(!run.host.kernel.is_empty() && run.host.memory_bytes > 0);
-    assert!(said.err.contains("measuring 3 rows") && said.err.contains(&run.id), "{}", said.err);
+    assert!(
+        said.err.contains("measuring 3 rows") && said.err.contains(&run.id),
+        "{}",
+        said.err
+    );
     // What was kept is what was printed.
-    assert_eq!(load::from_path(&home.runs().join(format!("{}.json", run.id))).unwrap(), run);
+    assert_eq!(
+        load::from_path(&home.runs().join(format!("{}.json", run.id))).unwrap(),
+        run
+    );
 }
 
 #[test]
 fn a_probe_process_is_small_when_its_loop_starts() {
     let home = Home::with(&[]);
-    let run = parse(&home.says(&["run", "clock.loop", "--budget", "1", "--format", "json", "-q"]));
+    let run = parse(&home.says(&[
+        "run",
+        "clock.loop",
+        "--budget",
+        "1",
+        "--format",
+        "json",
+        "-q",
+    ]));
     let resident = run.instrument.probe_resident_bytes;
     assert!(resident > 0);
     // The unoptimised binary that tests are built with is several times the size of the one that is shipped.
@@ -55,8 +97,18 @@ fn a_probe_process_is_small_when_its_loop_starts() {
 #[test]
 fn with_one_cpu_what_needs_two_is_skipped_with_the_reason() {
     let home = Home::with(&[]);
-    let run =
-        parse(&home.says(&["run", "ipc.pipe", "parallel.vm", "--cpu", "0", "--budget", "2", "--format", "json", "-q"]));
+    let run = parse(&home.says(&[
+        "run",
+        "ipc.pipe",
+        "parallel.vm",
+        "--cpu",
+        "0",
+        "--budget",
+        "2",
+        "--format",
+        "json",
+        "-q",
+    ]));
     for row in &run.measurements {
         assert!(row.descriptor.is_some());
         let two = row.params.text("placement") != Some("same");
@@ -67,7 +119,12 @@ fn with_one_cpu_what_needs_two_is_skipped_with_the_reason() {
             row.probe,
             row.params
         );
-        assert_eq!(two, row.reason.as_ref().is_some_and(|r| r.contains("needs 2 CPUs")));
+        assert_eq!(
+            two,
+            row.reason
+                .as_ref()
+                .is_some_and(|r| r.contains("needs 2 CPUs"))
+        );
     }
     assert!(run.measurements.iter().any(|row| row.estimate.is_some()));
 }
@@ -75,17 +132,35 @@ fn with_one_cpu_what_needs_two_is_skipped_with_the_reason() {
 #[test]
 fn a_setting_of_several_values_makes_several_rows() {
     let home = Home::with(&[]);
-    let run =
-        parse(&home.says(&["run", "syscall.poll", "--set", "fds=5,50", "--budget", "1", "--format", "json", "-q"]));
-    let fds: Vec<_> = run.measurements.iter().filter_map(|row| row.params.int("fds")).collect();
-    assert_eq!((fds.len(), fds.contains(&5), fds.contains(&50)), (2, true, true));
+    let run = parse(&home.says(&[
+        "run",
+        "syscall.poll",
+        "--set",
+        "fds=5,50",
+        "--budget",
+        "1",
+        "--format",
+        "json",
+        "-q",
+    ]));
+    let fds: Vec<_> = run
+        .measurements
+        .iter()
+        .filter_map(|row| row.params.int("fds"))
+        .collect();
+    assert_eq!(
+        (fds.len(), fds.contains(&5), fds.contains(&50)),
+        (2, true, true)
+    );
 }
 
 #[test]
 fn an_interrupted_run_keeps_what_it_had_and_says_so() {
     let home = Home::with(&[]);
     let mut child = home
-        .command(&["run", "syscall", "clock", "--budget", "600", "--format", "json", "-q"])
+        .command(&[
+            "run", "syscall", "clock", "--budget", "600", "--format", "json", "-q",
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -96,7 +171,12 @@ fn an_interrupted_run_keeps_what_it_had_and_says_so() {
             .flatten()
             .map(|e| e.path())
             .find(|p| p.extension().is_some_and(|e| e == "json"))?;
-        load::from_path(&file).ok()?.measurements.iter().any(|m| m.estimate.is_some()).then_some(())
+        load::from_path(&file)
+            .ok()?
+            .measurements
+            .iter()
+            .any(|m| m.estimate.is_some())
+            .then_some(())
     };
     until("a measurement is written", || measured().is_some());
     // Two at once, as from `timeout`, which signals the command and then its group: they are one. Two kinds, as two of
@@ -106,8 +186,18 @@ fn an_interrupted_run_keeps_what_it_had_and_says_so() {
         unsafe { libc::kill(child.id() as i32, signal) };
     }
     let (mut out, mut err) = (String::new(), String::new());
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(3));
     let run = load::from_slice(out.as_bytes(), "standard output").unwrap();
     assert!(!run.complete && run.measurements.iter().any(|m| m.estimate.is_some()));
@@ -120,11 +210,20 @@ fn wrong_words_get_one_sentence_and_status_two() {
     for (words, wanted) in [
         (vec!["run", "syscal.null"], "fingerpost list"),
         (vec!["run", "syscall.null", "--set", "fds"], "KEY=VALUE"),
-        (vec!["run", "syscall.null", "--set", "fds=3"], "has a setting"),
-        (vec!["run", "syscall.null", "--cpu", "9999"], "may not use CPU 9999"),
+        (
+            vec!["run", "syscall.null", "--set", "fds=3"],
+            "has a setting",
+        ),
+        (
+            vec!["run", "syscall.null", "--cpu", "9999"],
+            "may not use CPU 9999",
+        ),
         (vec!["run", "syscall.null", "--cpu", "x"], "list of CPUs"),
         (vec!["run", "syscall.null", "--budget", "-1"], "budget"),
-        (vec!["run", "syscall.stat", "--set", "dir=/nonexistent"], "/nonexistent"),
+        (
+            vec!["run", "syscall.stat", "--set", "dir=/nonexistent"],
+            "/nonexistent",
+        ),
     ] {
         let said = home.says(&words);
         assert!(said.err.contains(wanted), "{words:?}: {}", said.err);
@@ -138,8 +237,22 @@ fn files_go_to_the_directory_that_the_user_named_and_leave_nothing_there() {
     let dir = home.path().join("disk");
     std::fs::create_dir(&dir).unwrap();
     let setting = format!("dir={}", dir.display());
-    let run = parse(&home.says(&["run", "fs.create", "--set", &setting, "--budget", "1", "--format", "json", "-q"]));
-    assert!(run.host.filesystem.path.starts_with(dir.to_str().unwrap()), "{:?}", run.host.filesystem);
+    let run = parse(&home.says(&[
+        "run",
+        "fs.create",
+        "--set",
+        &setting,
+        "--budget",
+        "1",
+        "--format",
+        "json",
+        "-q",
+    ]));
+    assert!(
+        run.host.filesystem.path.starts_with(dir.to_str().unwrap()),
+        "{:?}",
+        run.host.filesystem
+    );
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
 }
 
@@ -150,25 +263,48 @@ fn rows_of_a_server_state_the_words_before_its_command_and_the_file_system_of_a_
     let dir = home.path().join("data");
     std::fs::create_dir(&dir).unwrap();
     let setting = format!("dir={}", dir.display());
-    let words =
-        ["run", "database", "--set", "clients=1", "--profile", "quick", "--budget", "1", "--format", "json", "-q"];
+    let words = [
+        "run",
+        "database",
+        "--set",
+        "clients=1",
+        "--profile",
+        "quick",
+        "--budget",
+        "1",
+        "--format",
+        "json",
+        "-q",
+    ];
     let stated = |more: &[&str]| {
         // As it was written: what reads a record adds to older ones what their command tells.
         let run: Run = serde_json::from_str(&home.says(&[&words[..], more].concat()).out).unwrap();
         assert!(
-            run.measurements.iter().any(|m| m.probe == "database.throughput" && m.estimate.is_some()),
+            run.measurements
+                .iter()
+                .any(|m| m.probe == "database.throughput" && m.estimate.is_some()),
             "{:?}",
             run.measurements
         );
-        let of_a_server =
-            Some(Descriptor { depends_on_host: Some(HostDependence::Server), ..Descriptor::of(&table::DATABASE) });
-        assert!(run.measurements.iter().all(|m| m.descriptor == of_a_server), "{:?}", run.measurements);
+        let of_a_server = Some(Descriptor {
+            depends_on_host: Some(HostDependence::Server),
+            ..Descriptor::of(&table::DATABASE)
+        });
         assert!(
-            !run.measurements.iter().any(|m| m.params.to_string().contains(home.path().to_str().unwrap())),
+            run.measurements.iter().all(|m| m.descriptor == of_a_server),
+            "{:?}",
+            run.measurements
+        );
+        assert!(
+            !run.measurements
+                .iter()
+                .any(|m| m.params.to_string().contains(home.path().to_str().unwrap())),
             "no path is stated"
         );
         let keys = |m: &fingerpost_record::Measurement| {
-            m.params.only(|key, _| ["server_prefix", "dir_fs"].contains(&key)).to_string()
+            m.params
+                .only(|key, _| ["server_prefix", "dir_fs"].contains(&key))
+                .to_string()
         };
         let mut all: Vec<String> = run.measurements.iter().map(keys).collect();
         all.dedup();
@@ -184,15 +320,29 @@ fn list_tells_what_every_probe_times() {
     let home = Home::with(&[]);
     let all = home.says(&["list"]).well();
     assert!(
-        ["syscall.null", "process.fork", "parallel.vm", "memory.copy"].iter().all(|name| all.contains(name)),
+        ["syscall.null", "process.fork", "parallel.vm", "memory.copy"]
+            .iter()
+            .all(|name| all.contains(name)),
         "{all}"
     );
-    assert!(home.says(&["list", "syscall.null"]).well().contains("getppid"));
-    let json: serde_json::Value = serde_json::from_str(&home.says(&["list", "--format", "json"]).well()).unwrap();
-    assert!(json.as_array().unwrap().iter().all(|entry| entry["name"].is_string() && entry["kind"].is_string()));
+    assert!(
+        home.says(&["list", "syscall.null"])
+            .well()
+            .contains("getppid")
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&home.says(&["list", "--format", "json"]).well()).unwrap();
+    assert!(
+        json.as_array()
+            .unwrap()
+            .iter()
+            .all(|entry| entry["name"].is_string() && entry["kind"].is_string())
+    );
     let family = home.says(&["list", "sync"]).well();
     assert!(
-        family.contains("sync.mutex") && family.contains("sync.condvar") && !family.contains("syscall.null"),
+        family.contains("sync.mutex")
+            && family.contains("sync.condvar")
+            && !family.contains("syscall.null"),
         "{family}"
     );
     home.says(&["list", "nothing.*"]).refused();
@@ -202,18 +352,39 @@ fn list_tells_what_every_probe_times() {
 fn list_tells_of_a_published_figure_that_no_probe_measures_what_stands_beside_it() {
     let home = Home::with(&[]);
     let text = home.says(&["list", "lmbench.null_io"]).well();
-    assert!(text.contains("null I/O") && text.contains("the mean of syscall.read and syscall.write"), "{text}");
-    assert!(text.contains("neither of the two alone is equal to it") && !text.contains("unit"), "{text}");
+    assert!(
+        text.contains("null I/O") && text.contains("the mean of syscall.read and syscall.write"),
+        "{text}"
+    );
+    assert!(
+        text.contains("neither of the two alone is equal to it") && !text.contains("unit"),
+        "{text}"
+    );
     let json: serde_json::Value =
         serde_json::from_str(&home.says(&["list", "lmbench", "--format", "json"]).well()).unwrap();
-    let of =
-        |name: &str| json.as_array().unwrap().iter().find(|entry| entry["name"] == name).unwrap()["mean_of"].clone();
+    let of = |name: &str| {
+        json.as_array()
+            .unwrap()
+            .iter()
+            .find(|entry| entry["name"] == name)
+            .unwrap()["mean_of"]
+            .clone()
+    };
     assert_eq!(
         (of("lmbench.null_io"), of("lmbench.select_files").is_null()),
         (serde_json::json!(["syscall.read", "syscall.write"]), true)
     );
-    assert!(!home.says(&["list"]).well().contains("lmbench.null_io"), "nothing here measures it");
+    assert!(
+        !home.says(&["list"]).well().contains("lmbench.null_io"),
+        "nothing here measures it"
+    );
     let refused = home.says(&["run", "lmbench.null_io"]).refused();
-    assert!(refused.contains("it is the mean of syscall.read and syscall.write"), "{refused}");
-    assert!(home.completes(&["list", "lmb"]).contains(&"lmbench.null_io".to_owned()));
+    assert!(
+        refused.contains("it is the mean of syscall.read and syscall.write"),
+        "{refused}"
+    );
+    assert!(
+        home.completes(&["list", "lmb"])
+            .contains(&"lmbench.null_io".to_owned())
+    );
 }

@@ -15,7 +15,10 @@ fn two_runs() -> Home {
 #[track_caller]
 fn id_of(table: &str) -> &str {
     assert!(table.starts_with("all primitives\n"), "{table}");
-    table.lines().find_map(|line| line.strip_prefix("Run ")).map_or("", str::trim)
+    table
+        .lines()
+        .find_map(|line| line.strip_prefix("Run "))
+        .map_or("", str::trim)
 }
 
 #[test]
@@ -34,11 +37,31 @@ fn show_finds_a_run_by_every_name_it_has() {
         assert_eq!(id_of(&home.says(&["show", name]).well()), id, "{name}");
     }
     assert_eq!(id_of(&home.says(&["show"]).well()), second);
-    assert!(home.says(&["show", "2026010"]).refused().contains("could be any of 2 runs"));
-    assert!(home.says(&["show", "nothing"]).refused().contains("there is no run “nothing”"));
-    assert!(home.says(&["show", "latest~2"]).refused().contains("holds 2 runs"));
-    assert!(home.says(&["show", "./nothing.json"]).refused().contains("No such file"));
-    assert!(home.says(&["show", "ref:nothing-like-it"]).refused().contains("nothing-like-it"));
+    assert!(
+        home.says(&["show", "2026010"])
+            .refused()
+            .contains("could be any of 2 runs")
+    );
+    assert!(
+        home.says(&["show", "nothing"])
+            .refused()
+            .contains("there is no run “nothing”")
+    );
+    assert!(
+        home.says(&["show", "latest~2"])
+            .refused()
+            .contains("holds 2 runs")
+    );
+    assert!(
+        home.says(&["show", "./nothing.json"])
+            .refused()
+            .contains("No such file")
+    );
+    assert!(
+        home.says(&["show", "ref:nothing-like-it"])
+            .refused()
+            .contains("nothing-like-it")
+    );
 }
 
 #[test]
@@ -48,9 +71,15 @@ fn a_run_comes_in_on_standard_input_too() {
     let said = Said::of(&home.command(&["show", "-"]).stdin(file).output().unwrap());
     assert!(said.well().contains(&fixture::run().id));
     assert!(
-        Said::of(&home.command(&["show", "-"]).stdin(Stdio::null()).output().unwrap())
-            .refused()
-            .contains("standard input is not a complete run")
+        Said::of(
+            &home
+                .command(&["show", "-"])
+                .stdin(Stdio::null())
+                .output()
+                .unwrap()
+        )
+        .refused()
+        .contains("standard input is not a complete run")
     );
 }
 
@@ -70,14 +99,19 @@ fn the_table_tells_figures_doubts_and_what_is_missing() {
         "Hardware counters are not allowed",
         "34 measured, 1 untrusted, 3 skipped, 1 failed",
     ] {
-        assert!(table.contains(expected), "{expected} is missing in\n{table}");
+        assert!(
+            table.contains(expected),
+            "{expected} is missing in\n{table}"
+        );
     }
     assert!(!table.contains('\u{1b}'), "no colours in a pipe");
 }
 
 #[test]
 fn json_is_the_record_and_nothing_else() {
-    let out = two_runs().says(&["show", "latest~1", "--format", "json"]).well();
+    let out = two_runs()
+        .says(&["show", "latest~1", "--format", "json"])
+        .well();
     assert_eq!(out.lines().count(), 1);
     assert!(load::from_slice(out.as_bytes(), "out").unwrap() == fixture::run());
 }
@@ -88,7 +122,9 @@ fn csv_and_markdown_have_a_line_per_measurement() {
     let csv = home.says(&["show", "latest", "--format", "csv"]).well();
     assert_eq!(csv.lines().count(), 1 + fixture::run().measurements.len());
     assert!(csv.lines().all(|l| l.split(',').count() >= 24));
-    let markdown = home.says(&["show", "latest", "--format", "markdown"]).well();
+    let markdown = home
+        .says(&["show", "latest", "--format", "markdown"])
+        .well();
     assert!(markdown.contains("| syscall.null |") && markdown.contains("## Context switching"));
     assert_eq!(home.says(&["show", "latest", "--format", "xml"]).status, 2);
 }
@@ -107,7 +143,9 @@ fn a_reader_that_leaves_early_is_no_error() {
             .spawn()
             .unwrap();
         let mut first = vec![];
-        BufReader::with_capacity(64, child.stdout.take().unwrap()).read_until(b'a', &mut first).unwrap();
+        BufReader::with_capacity(64, child.stdout.take().unwrap())
+            .read_until(b'a', &mut first)
+            .unwrap();
         let said = Said::of(&child.wait_with_output().unwrap());
         assert_eq!((said.status, said.err.as_str()), (0, ""), "{format}");
     }
@@ -118,12 +156,30 @@ fn a_hostile_file_gives_one_sentence_with_its_path() {
     let home = two_runs();
     let good = fs::read_to_string(home.runs().join(format!("{}.json", fixture::run().id))).unwrap();
     let cases: [(&str, Vec<u8>, &str); 6] = [
-        ("cut", good.as_bytes()[..good.len() / 2].to_vec(), "not a complete run"),
+        (
+            "cut",
+            good.as_bytes()[..good.len() / 2].to_vec(),
+            "not a complete run",
+        ),
         ("empty", vec![], "it is empty"),
         ("deep", "[".repeat(1 << 20).into_bytes(), "nested deeper"),
-        ("later", good.replace("fingerpost/run/1", "fingerpost/run/2").into(), "use a newer fingerpost"),
-        ("typed", good.replacen("\"better\":\"lower\"", "\"better\":\"\\u001b[31mlow\"", 1).into(), "unknown variant"),
-        ("nan", good.replacen("\"value\":", "\"value\":NaN,\"x\":", 1).into(), "line 1 column"),
+        (
+            "later",
+            good.replace("fingerpost/run/1", "fingerpost/run/2").into(),
+            "use a newer fingerpost",
+        ),
+        (
+            "typed",
+            good.replacen("\"better\":\"lower\"", "\"better\":\"\\u001b[31mlow\"", 1)
+                .into(),
+            "unknown variant",
+        ),
+        (
+            "nan",
+            good.replacen("\"value\":", "\"value\":NaN,\"x\":", 1)
+                .into(),
+            "line 1 column",
+        ),
     ];
     for (name, bytes, expected) in cases {
         let path = home.path().join(format!("{name}.json"));
@@ -132,28 +188,61 @@ fn a_hostile_file_gives_one_sentence_with_its_path() {
             let said = home.says(&[words, &[path.to_str().unwrap()]].concat());
             assert_eq!(said.status, 2, "{name}");
             let first = said.err.lines().next().unwrap();
-            assert!(first.contains(&format!("{name}.json")) && first.contains(expected), "{name}: {first}");
+            assert!(
+                first.contains(&format!("{name}.json")) && first.contains(expected),
+                "{name}: {first}"
+            );
             assert!(!said.err.contains('\u{1b}'));
         }
     }
     assert!(home.says(&["show", "."]).refused().contains("directory"));
     let huge = home.path().join("huge.json");
     fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
-    assert!(home.says(&["show", huge.to_str().unwrap()]).refused().contains("is 1099511627776 bytes, more than"));
+    assert!(
+        home.says(&["show", huge.to_str().unwrap()])
+            .refused()
+            .contains("is 1099511627776 bytes, more than")
+    );
 }
 
 #[test]
 fn a_run_has_a_label_and_a_note() {
     let (home, id) = (Home::with(&[fixture::run()]), fixture::run().id);
-    assert_eq!(home.says(&["archive", "label", "latest", "before"]).well(), format!("{id}: label “before”\n"));
-    home.says(&["archive", "note", &id, "the old kernel"]).well();
+    assert_eq!(
+        home.says(&["archive", "label", "latest", "before"]).well(),
+        format!("{id}: label “before”\n")
+    );
+    home.says(&["archive", "note", &id, "the old kernel"])
+        .well();
     let table = home.says(&["show", "latest"]).well();
-    assert!(table.contains("Label") && table.contains("before") && table.contains("the old kernel"), "{table}");
-    assert!(home.says(&["archive", "list"]).well().contains("before: all primitives"));
-    assert!(home.says(&["archive", "label", &id, "a\u{1b}[31m"]).refused().contains("U+001B"));
-    assert!(home.says(&["archive", "label", &id[..8], "x"]).refused().contains("whole id"));
-    assert_eq!(home.says(&["archive", "label", &id, ""]).well(), format!("{id}: no label\n"));
-    assert!(home.says(&["run", "syscall.null", "--label", &"x".repeat(61)]).refused().contains("at most 60"));
+    assert!(
+        table.contains("Label") && table.contains("before") && table.contains("the old kernel"),
+        "{table}"
+    );
+    assert!(
+        home.says(&["archive", "list"])
+            .well()
+            .contains("before: all primitives")
+    );
+    assert!(
+        home.says(&["archive", "label", &id, "a\u{1b}[31m"])
+            .refused()
+            .contains("U+001B")
+    );
+    assert!(
+        home.says(&["archive", "label", &id[..8], "x"])
+            .refused()
+            .contains("whole id")
+    );
+    assert_eq!(
+        home.says(&["archive", "label", &id, ""]).well(),
+        format!("{id}: no label\n")
+    );
+    assert!(
+        home.says(&["run", "syscall.null", "--label", &"x".repeat(61)])
+            .refused()
+            .contains("at most 60")
+    );
 }
 
 #[test]
@@ -163,63 +252,120 @@ fn the_archive_lists_takes_gives_and_removes() {
     let file = home.path().join("other.json");
     fs::write(&file, serde_json::to_vec(&fixture::later_run()).unwrap()).unwrap();
 
-    assert_eq!(home.says(&["archive", "import", "other.json"]).well(), format!("{second} added\n"));
-    assert_eq!(home.says(&["archive", "import", "other.json"]).well(), format!("{second} was there already\n"));
-    let different = Run { seed: 1, ..fixture::later_run() };
+    assert_eq!(
+        home.says(&["archive", "import", "other.json"]).well(),
+        format!("{second} added\n")
+    );
+    assert_eq!(
+        home.says(&["archive", "import", "other.json"]).well(),
+        format!("{second} was there already\n")
+    );
+    let different = Run {
+        seed: 1,
+        ..fixture::later_run()
+    };
     fs::write(&file, serde_json::to_vec(&different).unwrap()).unwrap();
     let said = home.says(&["archive", "import", "other.json"]);
-    assert!(said.status == 2 && said.err.contains("keeps a different run"), "{}", said.err);
+    assert!(
+        said.status == 2 && said.err.contains("keeps a different run"),
+        "{}",
+        said.err
+    );
 
     let list = home.says(&["archive", "list"]).well();
     let lines: Vec<&str> = list.lines().collect();
-    assert!(lines.len() == 3 && lines[1].starts_with(&second) && lines[2].starts_with(&first), "{list}");
+    assert!(
+        lines.len() == 3 && lines[1].starts_with(&second) && lines[2].starts_with(&first),
+        "{list}"
+    );
     let json: serde_json::Value =
         serde_json::from_str(&home.says(&["archive", "list", "--format", "json"]).well()).unwrap();
     assert_eq!(json[0]["id"], second.as_str());
     assert_eq!(json[1]["hostname"], "small-guest");
 
-    home.says(&["archive", "export", "latest", "out.json"]).well();
+    home.says(&["archive", "export", "latest", "out.json"])
+        .well();
     assert!(load::from_path(&home.path().join("out.json")).unwrap() == fixture::later_run());
 
-    assert!(home.says(&["archive", "remove", &first, "20260103"]).refused().contains(&second));
-    assert!(home.says(&["archive", "remove", &first]).well().contains(&format!("{first}.json removed")));
+    assert!(
+        home.says(&["archive", "remove", &first, "20260103"])
+            .refused()
+            .contains(&second)
+    );
+    assert!(
+        home.says(&["archive", "remove", &first])
+            .well()
+            .contains(&format!("{first}.json removed"))
+    );
     assert_eq!(home.says(&["archive", "list"]).well().lines().count(), 2);
 }
 
 #[test]
 fn verify_names_each_bad_file() {
     let home = two_runs();
-    assert_eq!(home.says(&["archive", "verify"]).well(), "2 of 2 runs are whole\n");
+    assert_eq!(
+        home.says(&["archive", "verify"]).well(),
+        "2 of 2 runs are whole\n"
+    );
     fs::write(home.runs().join("broken\u{1b}[2J.json"), "{").unwrap();
     let said = home.says(&["archive", "verify"]);
-    assert_eq!((said.status, said.out.as_str()), (2, "2 of 3 runs are whole\n"));
+    assert_eq!(
+        (said.status, said.out.as_str()),
+        (2, "2 of 3 runs are whole\n")
+    );
     assert!(
-        said.err.contains("broken\u{fffd}[2J.json is not a complete run") && !said.err.contains('\u{1b}'),
+        said.err
+            .contains("broken\u{fffd}[2J.json is not a complete run")
+            && !said.err.contains('\u{1b}'),
         "{:?}",
         said.err
     );
     let list = home.says(&["archive", "list"]).well();
     assert!(list.contains("broken") && !list.contains('\u{1b}'));
-    assert!(id_of(&home.says(&["show", "latest"]).well()).starts_with("20260103"), "a broken file is no run");
+    assert!(
+        id_of(&home.says(&["show", "latest"]).well()).starts_with("20260103"),
+        "a broken file is no run"
+    );
 }
 
 #[test]
 fn without_a_home_or_runs_there_is_a_sentence() {
     let home = Home::with(&[]);
-    assert!(home.says(&["archive", "list"]).well().starts_with("No run is kept in "));
-    assert_eq!(home.says(&["archive", "list", "--format", "json"]).well(), "[]\n");
+    assert!(
+        home.says(&["archive", "list"])
+            .well()
+            .starts_with("No run is kept in ")
+    );
+    assert_eq!(
+        home.says(&["archive", "list", "--format", "json"]).well(),
+        "[]\n"
+    );
     assert!(home.says(&["show"]).refused().contains("holds 0 runs"));
     let mut lost = home.command(&["show", "latest"]);
-    lost.env_remove("FINGERPOST_HOME").env_remove("XDG_DATA_HOME").env_remove("HOME");
-    assert!(Said::of(&lost.output().unwrap()).refused().contains("set FINGERPOST_HOME"));
+    lost.env_remove("FINGERPOST_HOME")
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("HOME");
+    assert!(
+        Said::of(&lost.output().unwrap())
+            .refused()
+            .contains("set FINGERPOST_HOME")
+    );
 }
 
 #[test]
 fn the_report_is_one_file_and_replaces_none_that_it_cannot() {
     let home = two_runs();
-    assert!(home.says(&["report", "latest", "-o", "r.html"]).well().contains("r.html"));
+    assert!(
+        home.says(&["report", "latest", "-o", "r.html"])
+            .well()
+            .contains("r.html")
+    );
     let page = fs::read_to_string(home.path().join("r.html")).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<svg") && page.contains(&fixture::later_run().id));
+    assert!(
+        page.starts_with("<!DOCTYPE html>")
+            && page.contains("<svg")
+            && page.contains(&fixture::later_run().id)
+    );
     let streamed = home.says(&["report", "latest", "-o", "/dev/stdout"]).well();
     assert_eq!(streamed, page);
     assert!(
@@ -227,24 +373,54 @@ fn the_report_is_one_file_and_replaces_none_that_it_cannot() {
             .refused()
             .contains("cannot write no/such/dir/r.html")
     );
-    assert!(home.says(&["report", "latest", "-o", "."]).refused().contains("cannot write"));
+    assert!(
+        home.says(&["report", "latest", "-o", "."])
+            .refused()
+            .contains("cannot write")
+    );
 }
 
 #[test]
 fn every_command_has_a_page_and_completions() {
     let home = Home::with(&[]);
     home.says(&["man", "--dir", "man"]).well();
-    for page in ["fingerpost.1", "fingerpost-show.1", "fingerpost-archive.1", "fingerpost-archive-import.1"] {
+    for page in [
+        "fingerpost.1",
+        "fingerpost-show.1",
+        "fingerpost-archive.1",
+        "fingerpost-archive-import.1",
+    ] {
         let text = fs::read_to_string(home.path().join("man").join(page)).unwrap();
-        assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}");
+        assert!(
+            text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"),
+            "{page}"
+        );
     }
-    let mut pages = fs::read_dir(home.path().join("man")).unwrap().map(|page| page.unwrap().file_name());
-    assert!(pages.all(|page| !page.to_string_lossy().contains("help")), "a page of `help`");
+    let mut pages = fs::read_dir(home.path().join("man"))
+        .unwrap()
+        .map(|page| page.unwrap().file_name());
+    assert!(
+        pages.all(|page| !page.to_string_lossy().contains("help")),
+        "a page of `help`"
+    );
     assert!(home.says(&["man"]).well().contains(".TH fingerpost 1"));
-    assert!(home.says(&["man", "archive", "list"]).well().contains(".TH fingerpost-archive-list 1"));
-    assert!(home.says(&["man", "nothing"]).refused().contains("no command “nothing”"));
+    assert!(
+        home.says(&["man", "archive", "list"])
+            .well()
+            .contains(".TH fingerpost-archive-list 1")
+    );
+    assert!(
+        home.says(&["man", "nothing"])
+            .refused()
+            .contains("no command “nothing”")
+    );
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(home.says(&["completions", shell]).well().contains("FINGERPOST_COMPLETE"), "{shell}");
+        assert!(
+            home.says(&["completions", shell])
+                .well()
+                .contains("FINGERPOST_COMPLETE"),
+            "{shell}"
+        );
     }
 }
 
@@ -270,8 +446,14 @@ fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
         (&["run", "database", "--set", "engine=m"], "engine=mariadb"),
         (&["run", "web", "--set=server="], "--set=server=nginx"),
         (&["ab", "web", "--a", "keepalive=o"], "keepalive=off"),
-        (&["run", "site", "--set", "store=lmdb,fi"], "store=lmdb,files-mmap"),
-        (&["run", "ipc.pipe", "--set", "placement="], "placement=cross"),
+        (
+            &["run", "site", "--set", "store=lmdb,fi"],
+            "store=lmdb,files-mmap",
+        ),
+        (
+            &["run", "ipc.pipe", "--set", "placement="],
+            "placement=cross",
+        ),
         (&["prove", "cpu.q"], "cpu.quota"),
         (&["explain", "--exp"], "--experiment"),
     ] {
@@ -287,7 +469,8 @@ fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
     for verb in ["export", "label", "note", "remove"] {
         let found = home.completes(&["archive", verb, ""]);
         assert!(
-            found.contains(&"latest".to_owned()) && !found.iter().any(|run| run.starts_with("ref:")),
+            found.contains(&"latest".to_owned())
+                && !found.iter().any(|run| run.starts_with("ref:")),
             "{verb}: {found:?}"
         );
     }
@@ -297,9 +480,13 @@ fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
 fn bash_is_told_what_stands_behind_the_sign_at_which_it_cuts_words() {
     let home = Home::with(&[]);
     let script = home.says(&["completions", "bash"]).well();
-    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_fingerpost")).parent().unwrap();
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_fingerpost"))
+        .parent()
+        .unwrap();
     let path = std::env::join_paths(
-        [bin.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        [bin.to_owned()]
+            .into_iter()
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     )
     .unwrap();
     // As bash sets them where its COMP_WORDBREAKS are those that it begins with.
@@ -314,8 +501,16 @@ fn bash_is_told_what_stands_behind_the_sign_at_which_it_cuts_words() {
             &["fingerpost", "run", "database", "--set", "engine", "="],
             &["mariadb", "postgresql", "sqlite"],
         ),
-        ("fingerpost show ref:g5-2.5", &["fingerpost", "show", "ref", ":", "g5-2.5"], &["g5-2.5-linux"]),
-        ("fingerpost run datab", &["fingerpost", "run", "datab"], &["database"]),
+        (
+            "fingerpost show ref:g5-2.5",
+            &["fingerpost", "show", "ref", ":", "g5-2.5"],
+            &["g5-2.5-linux"],
+        ),
+        (
+            "fingerpost run datab",
+            &["fingerpost", "run", "datab"],
+            &["database"],
+        ),
     ] {
         let last = words.last().filter(|word| **word != "=").unwrap_or(&"");
         let ask = format!(
@@ -324,8 +519,13 @@ fn bash_is_told_what_stands_behind_the_sign_at_which_it_cuts_words() {
              printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         let mut bash = std::process::Command::new("bash");
-        bash.args(["--norc", "-c", &ask, "bash", line, last]).args(words);
-        let said = bash.env("FINGERPOST_HOME", home.path()).env("PATH", &path).output().unwrap();
+        bash.args(["--norc", "-c", &ask, "bash", line, last])
+            .args(words);
+        let said = bash
+            .env("FINGERPOST_HOME", home.path())
+            .env("PATH", &path)
+            .output()
+            .unwrap();
         let told = Said::of(&said).well();
         assert_eq!(told.lines().collect::<Vec<_>>(), wanted, "{line}");
     }
@@ -347,13 +547,21 @@ fn what_run_really_writes_conforms_to_the_committed_schema() {
         "--quiet",
     ]);
     assert!(matches!(said.status, 0 | 3), "{}", said.err);
-    let schema = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run.schema.json")).unwrap();
+    let schema = fs::read(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/run.schema.json"
+    ))
+    .unwrap();
     let schema: serde_json::Value = serde_json::from_slice(&schema).unwrap();
     let run: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(fixture::conform::conforms(&schema, &run), Ok(()));
     let kept = home.says(&["show", "latest", "--format", "json"]).well();
     assert_eq!(kept, said.out, "what is kept is what was printed");
-    assert!(home.says(&["archive", "verify"]).well().starts_with("1 of 1"));
+    assert!(
+        home.says(&["archive", "verify"])
+            .well()
+            .starts_with("1 of 1")
+    );
 }
 
 #[test]
@@ -361,16 +569,31 @@ fn a_reference_shows_all_that_its_source_tells_and_nothing_that_nobody_told() {
     let home = Home::with(&[]);
     let site = home.says(&["show", "ref:site-powermac-9500"]).well();
     // Eleven rounds; 509 and 72 ticks are 8.483 s and 1.200 s.
-    assert!(site.contains("8.483 s") && site.contains("7.069") && site.contains("15 June 1996"), "{site}");
+    assert!(
+        site.contains("8.483 s") && site.contains("7.069") && site.contains("15 June 1996"),
+        "{site}"
+    );
     let launch = home.says(&["show", "ref:launch-10.1"]).well();
     assert!(
-        launch.contains("cpu user: 47.7 %") && launch.contains("pageins: 2304") && launch.contains("our guess"),
+        launch.contains("cpu user: 47.7 %")
+            && launch.contains("pageins: 2304")
+            && launch.contains("our guess"),
         "{launch}"
     );
     let mysql = home.says(&["show", "ref:g5-2.7-darwin"]).well();
-    assert!(mysql.contains("CPU use, at least: 1.65 CPUs") && mysql.contains("prints 25 % for 50 clients"), "{mysql}");
+    assert!(
+        mysql.contains("CPU use, at least: 1.65 CPUs")
+            && mysql.contains("prints 25 % for 50 clients"),
+        "{mysql}"
+    );
     let report = home.path().join("site.html");
-    home.says(&["report", "ref:site-powermac-9500", "-o", report.to_str().unwrap()]).well();
+    home.says(&[
+        "report",
+        "ref:site-powermac-9500",
+        "-o",
+        report.to_str().unwrap(),
+    ])
+    .well();
     let report = fs::read_to_string(report).unwrap();
     for invented in ["an ordinary user", "steal 0.00", "Load before"] {
         assert!(!report.contains(invented), "{invented}");

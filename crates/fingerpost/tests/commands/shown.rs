@@ -9,10 +9,18 @@ const BINARY: &str = env!("CARGO_BIN_EXE_fingerpost");
 
 /// Why the pictures cannot be made here; in CI that is a failure.
 fn missing(programs: &[&str]) -> Option<String> {
-    let there = |name: &&&str| Command::new(name).arg("--version").output().is_ok_and(|said| said.status.success());
+    let there = |name: &&&str| {
+        Command::new(name)
+            .arg("--version")
+            .output()
+            .is_ok_and(|said| said.status.success())
+    };
     let lacking: Vec<&&str> = programs.iter().filter(|name| !there(name)).collect();
     let sentence = (!lacking.is_empty()).then(|| format!("not installed: {lacking:?}"));
-    assert!(sentence.is_none() || std::env::var("CI").as_deref() != Ok("true"), "{sentence:?}");
+    assert!(
+        sentence.is_none() || std::env::var("CI").as_deref() != Ok("true"),
+        "{sentence:?}"
+    );
     sentence
 }
 
@@ -24,9 +32,21 @@ fn check(programs: &[&str], script: &str, words: &[&str]) {
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut command = Command::new("python3");
-    command.arg("-B").arg(root.join("bench").join(script)).args(words);
-    let said = command.env_remove("NO_COLOR").env_remove("BENCH_JSON").current_dir(root).output().unwrap();
-    let text = format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    command
+        .arg("-B")
+        .arg(root.join("bench").join(script))
+        .args(words);
+    let said = command
+        .env_remove("NO_COLOR")
+        .env_remove("BENCH_JSON")
+        .current_dir(root)
+        .output()
+        .unwrap();
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&said.stdout),
+        String::from_utf8_lossy(&said.stderr)
+    );
     assert!(said.status.success(), "{text}");
 }
 
@@ -37,7 +57,11 @@ fn the_blocks_and_the_film_show_what_the_program_prints_of_the_recorded_runs() {
 
 #[test]
 fn the_tour_shows_what_the_pages_say_of_the_recorded_runs() {
-    check(&["python3", "chromium", "chromedriver"], "shown", &["check", "--page", "--binary", BINARY]);
+    check(
+        &["python3", "chromium", "chromedriver"],
+        "shown",
+        &["check", "--page", "--binary", BINARY],
+    );
 }
 
 #[test]

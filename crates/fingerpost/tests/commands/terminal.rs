@@ -21,12 +21,33 @@ fn at_terminal(command: &mut Command) -> String {
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap();
-    let slave: OwnedFd = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-    tcsetwinsize(&slave, Winsize { ws_row: 50, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    command.env("TERM", "xterm").stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
+    let slave: OwnedFd = open(
+        name.as_c_str(),
+        OFlags::RDWR | OFlags::NOCTTY,
+        Mode::empty(),
+    )
+    .unwrap();
+    tcsetwinsize(
+        &slave,
+        Winsize {
+            ws_row: 50,
+            ws_col: COLUMNS,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        },
+    )
+    .unwrap();
+    command
+        .env("TERM", "xterm")
+        .stdin(slave.try_clone().unwrap())
+        .stdout(slave.try_clone().unwrap())
+        .stderr(slave);
     let mut child = command.spawn().unwrap();
     // The command keeps copies of the slave's end, which would keep the reading from its end.
-    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
     let mut bytes = Vec::new();
     // With the last writer gone, reading ends with an error.
     let _ = File::from(master).read_to_end(&mut bytes);
@@ -53,12 +74,18 @@ fn plain(text: &str) -> String {
 fn too_long(home: &Home, words: &[&str]) -> Vec<String> {
     let text = plain(&at_terminal(&mut home.command(words)));
     assert!(!text.trim().is_empty(), "{words:?} says nothing");
-    let long = text.split(['\n', '\r']).filter(|line| line.width() > usize::from(COLUMNS));
-    long.map(|line| format!("{words:?}: {} columns: {line}", line.width())).collect()
+    let long = text
+        .split(['\n', '\r'])
+        .filter(|line| line.width() > usize::from(COLUMNS));
+    long.map(|line| format!("{words:?}: {} columns: {line}", line.width()))
+        .collect()
 }
 
 fn runs() -> Vec<Run> {
-    let named = |run: Run, id: &str| Run { id: id.to_owned(), ..run };
+    let named = |run: Run, id: &str| Run {
+        id: id.to_owned(),
+        ..run
+    };
     vec![
         fixture::run(),
         fixture::later_run(),
@@ -76,18 +103,42 @@ fn runs() -> Vec<Run> {
 /// What is shown of each run that there is, and of pairs.
 fn of_runs(home: &Home) -> Vec<Vec<String>> {
     let own: Vec<String> = load_ids(home);
-    let published = ["g5-2.7-darwin", "flops-g5-2.7-gcc-4.0", "launch-10.1", "site-powermac-9500", "zerofill-g4-1ghz"];
-    let all: Vec<String> = own.into_iter().chain(published.map(|name| format!("ref:{name}"))).collect();
+    let published = [
+        "g5-2.7-darwin",
+        "flops-g5-2.7-gcc-4.0",
+        "launch-10.1",
+        "site-powermac-9500",
+        "zerofill-g4-1ghz",
+    ];
+    let all: Vec<String> = own
+        .into_iter()
+        .chain(published.map(|name| format!("ref:{name}")))
+        .collect();
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-    let shown = all.iter().flat_map(|run| [words(&["show", run]), words(&["explain", run]), words(&["zerofill", run])]);
-    let compared = all.windows(2).map(|pair| words(&["compare", &pair[0], &pair[1]]));
+    let shown = all.iter().flat_map(|run| {
+        [
+            words(&["show", run]),
+            words(&["explain", run]),
+            words(&["zerofill", run]),
+        ]
+    });
+    let compared = all
+        .windows(2)
+        .map(|pair| words(&["compare", &pair[0], &pair[1]]));
     shown.chain(compared).collect()
 }
 
 fn load_ids(home: &Home) -> Vec<String> {
-    let mut files: Vec<_> = std::fs::read_dir(home.runs()).unwrap().flatten().map(|e| e.path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(home.runs())
+        .unwrap()
+        .flatten()
+        .map(|e| e.path())
+        .collect();
     files.sort();
-    files.iter().map(|file| load::from_path(file).unwrap().id).collect()
+    files
+        .iter()
+        .map(|file| load::from_path(file).unwrap().id)
+        .collect()
 }
 
 /// Every command once and more, but those that go on until they are stopped and those that write for programs.
@@ -160,37 +211,60 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// Commands that have no line in [`COMMANDS`], and why.
-const WITHOUT: &[(&str, &str)] =
-    &[("serve", "goes on until it is stopped"), ("completions", "for a shell"), ("man", "for man")];
+const WITHOUT: &[(&str, &str)] = &[
+    ("serve", "goes on until it is stopped"),
+    ("completions", "for a shell"),
+    ("man", "for man"),
+];
 
 /// The names of a command's own commands, as its help lists them.
 fn commands(home: &Home, of: &[&str]) -> Vec<String> {
     let help = home.says(&[of, &["--help"]].concat()).well();
-    let list = help.split("Commands:\n").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
+    let list = help
+        .split("Commands:\n")
+        .nth(1)
+        .unwrap_or_default()
+        .split("\n\n")
+        .next()
+        .unwrap_or_default();
     let named = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
-    list.lines().filter(named).filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+    list.lines()
+        .filter(named)
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn no_line_of_any_command_is_longer_than_the_terminal_is_wide() {
     let home = Home::with(&runs());
-    ["pages", "records"].iter().for_each(|dir| std::fs::create_dir(home.path().join(dir)).unwrap());
+    ["pages", "records"]
+        .iter()
+        .for_each(|dir| std::fs::create_dir(home.path().join(dir)).unwrap());
     std::fs::write(home.path().join("pages/index.html"), "page").unwrap();
     let all = commands(&home, &[]);
     assert!(all.len() > 12, "{all:?}");
     for name in all.iter().filter(|name| *name != "help") {
-        let tried = COMMANDS.iter().any(|line| line.split(' ').next() == Some(name));
-        assert!(tried || WITHOUT.iter().any(|(without, _)| without == name), "{name} is tried nowhere");
+        let tried = COMMANDS
+            .iter()
+            .any(|line| line.split(' ').next() == Some(name));
+        assert!(
+            tried || WITHOUT.iter().any(|(without, _)| without == name),
+            "{name} is tried nowhere"
+        );
     }
-    let long: Vec<String> =
-        COMMANDS.iter().flat_map(|line| too_long(&home, &line.split(' ').collect::<Vec<_>>())).collect();
+    let long: Vec<String> = COMMANDS
+        .iter()
+        .flat_map(|line| too_long(&home, &line.split(' ').collect::<Vec<_>>()))
+        .collect();
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
 #[test]
 fn no_line_of_any_run_is_longer_than_the_terminal_is_wide() {
     let home = Home::with(&runs());
-    let of_one = |words: Vec<String>| too_long(&home, &words.iter().map(String::as_str).collect::<Vec<_>>());
+    let of_one =
+        |words: Vec<String>| too_long(&home, &words.iter().map(String::as_str).collect::<Vec<_>>());
     let long: Vec<String> = of_runs(&home).into_iter().flat_map(of_one).collect();
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
@@ -220,7 +294,10 @@ fn no_line_of_any_help_is_longer_than_the_terminal_is_wide() {
         for words in [vec!["help", name], vec![name, "-h"], vec![name, "--help"]] {
             long.extend(too_long(&home, &words));
         }
-        for inner in commands(&home, &[name]).iter().filter(|inner| *inner != "help") {
+        for inner in commands(&home, &[name])
+            .iter()
+            .filter(|inner| *inner != "help")
+        {
             long.extend(too_long(&home, &[name, inner, "--help"]));
         }
     }
@@ -230,8 +307,12 @@ fn no_line_of_any_help_is_longer_than_the_terminal_is_wide() {
 #[test]
 fn who_types_the_bare_name_sees_the_help_as_it_is_laid_out() {
     let home = Home::with(&[]);
-    let lines =
-        |words: &[&str]| plain(&at_terminal(&mut home.command(words))).lines().map(str::to_owned).collect::<Vec<_>>();
+    let lines = |words: &[&str]| {
+        plain(&at_terminal(&mut home.command(words)))
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let (bare, asked) = (lines(&[]), lines(&["--help"]));
     let commands = |lines: &[String]| {
         lines
@@ -263,7 +344,10 @@ const MEANT: &[(&str, Option<&str>)] = &[
     ("run syscall.select --set fdz=1", Some("“fds”")),
     ("run database --set egnine=sqlite", Some("“engine”")),
     ("run database --set engine=mariab", Some("“mariadb”")),
-    ("run database --set engine=mariadb --set storage=myism", Some("“myisam”")),
+    (
+        "run database --set engine=mariadb --set storage=myism",
+        Some("“myisam”"),
+    ),
     ("run web --set server=ngnix", Some("“nginx”")),
     ("run web --set keepalive=bth", Some("“both”")),
     ("run site --set state=worm", Some("“warm”")),
@@ -271,7 +355,10 @@ const MEANT: &[(&str, Option<&str>)] = &[
     ("run site --set filesystems=ext5", Some("“ext4”")),
     ("zerofill --api mmp", Some("“mmap”")),
     ("ab syscall.null --a cpu=0 --b cpv=1", Some("“cpu”")),
-    ("compare ref:g5-2.7-darwin ref:g5-2.5-linus", Some("“g5-2.5-linux”")),
+    (
+        "compare ref:g5-2.7-darwin ref:g5-2.5-linus",
+        Some("“g5-2.5-linux”"),
+    ),
     ("report ref:g5-2.5-linus -o x.html", Some("“g5-2.5-linux”")),
     ("fleet chekc", Some("'check'")),
     ("help shwo", Some("'show'")),
@@ -304,10 +391,19 @@ fn a_mistake_in_a_word_is_answered_with_the_right_one_and_keeps_nothing() {
     let home = Home::with(&[]);
     for (line, meant) in MEANT {
         let said = home.says(&line.split(' ').collect::<Vec<_>>());
-        assert_eq!((said.status, said.out.as_str()), (2, ""), "{line}: {}", said.err);
+        assert_eq!(
+            (said.status, said.out.as_str()),
+            (2, ""),
+            "{line}: {}",
+            said.err
+        );
         match meant {
             Some(word) => assert!(said.err.contains(word), "{line}: no {word} in {}", said.err),
-            None => assert!(!said.err.contains("did you mean") && !said.err.contains("tip:"), "{line}: {}", said.err),
+            None => assert!(
+                !said.err.contains("did you mean") && !said.err.contains("tip:"),
+                "{line}: {}",
+                said.err
+            ),
         }
     }
     assert_eq!(std::fs::read_dir(home.runs()).unwrap().count(), 0);
@@ -325,9 +421,17 @@ fn the_beginning_of_a_run_with_a_wrong_digit_is_answered_with_the_run() {
         vec!["archive", "remove", &wrong],
     ] {
         let said = home.says(&words).refused();
-        assert!(said.contains(&format!("did you mean “{id}”?")), "{words:?}: {said}");
+        assert!(
+            said.contains(&format!("did you mean “{id}”?")),
+            "{words:?}: {said}"
+        );
     }
-    assert!(!home.says(&["show", "20010101"]).refused().contains("did you mean"));
+    assert!(
+        !home
+            .says(&["show", "20010101"])
+            .refused()
+            .contains("did you mean")
+    );
 }
 
 #[test]
@@ -346,7 +450,12 @@ fn a_setting_of_a_lab_that_cannot_be_leaves_no_run_behind() {
         "run syscall.null ipc.pipe --set placement=far",
     ] {
         let said = home.says(&[&line.split(' ').collect::<Vec<_>>()[..], &["--quiet"]].concat());
-        assert_eq!((said.status, said.out.as_str()), (2, ""), "{line}: {}", said.err);
+        assert_eq!(
+            (said.status, said.out.as_str()),
+            (2, ""),
+            "{line}: {}",
+            said.err
+        );
         let kept = std::fs::read_dir(home.runs()).unwrap().count();
         assert_eq!(kept, 0, "{line} keeps a run");
     }

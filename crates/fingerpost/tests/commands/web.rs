@@ -6,7 +6,17 @@ use serde_json::Value;
 /// Runs the lab and reads the one JSON document on standard output.
 fn web(settings: &[&str]) -> Value {
     let home = Home::with(&[]);
-    let mut words = vec!["run", "web", "--profile", "quick", "--budget", "4", "--quiet", "--format", "json"];
+    let mut words = vec![
+        "run",
+        "web",
+        "--profile",
+        "quick",
+        "--budget",
+        "4",
+        "--quiet",
+        "--format",
+        "json",
+    ];
     settings.iter().for_each(|s| words.extend(["--set", s]));
     let said = home.says(&words);
     assert_eq!(said.status, 0, "{}", said.err);
@@ -14,7 +24,12 @@ fn web(settings: &[&str]) -> Value {
 }
 
 fn rows<'a>(run: &'a Value, probe: &str) -> Vec<&'a Value> {
-    run["measurements"].as_array().unwrap().iter().filter(|m| m["probe"] == probe).collect()
+    run["measurements"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|m| m["probe"] == probe)
+        .collect()
 }
 
 #[test]
@@ -25,7 +40,10 @@ fn the_default_server_gives_a_row_for_each_number_of_connections() {
         assert_eq!(rows.len(), 2, "{probe}");
         for row in rows {
             // A busy machine may make a figure untrusted, never absent.
-            assert!(["measured", "untrusted"].contains(&row["outcome"].as_str().unwrap()), "{row}");
+            assert!(
+                ["measured", "untrusted"].contains(&row["outcome"].as_str().unwrap()),
+                "{row}"
+            );
             assert!(row["estimate"]["value"].as_f64().unwrap() > 0.0);
             assert_eq!(row["params"]["server"], "embedded");
             assert!(!row["processes"].as_array().unwrap().is_empty());
@@ -44,7 +62,10 @@ fn an_open_loop_prints_its_latency_from_both_starts() {
         rows(&run, "web.desktop").is_empty(),
         "a quick run has no time for a desktop's tasks, unless they are asked for"
     );
-    let from: Vec<&str> = rows(&run, "web.latency").iter().map(|r| r["params"]["from"].as_str().unwrap()).collect();
+    let from: Vec<&str> = rows(&run, "web.latency")
+        .iter()
+        .map(|r| r["params"]["from"].as_str().unwrap())
+        .collect();
     assert_eq!(from, ["sent", "intended"]);
 }
 
@@ -57,7 +78,11 @@ fn a_desktops_tasks_have_rows_beside_the_idle_and_beside_the_loaded_server() {
         assert!(row["estimate"]["value"].as_f64().unwrap() > 0.0, "{row}");
         assert_eq!(row["processes"].as_array().unwrap().len(), 3, "{row}");
         let loaded = row["params"]["load"] == "most";
-        assert_eq!(row["params"]["connections"].as_i64(), loaded.then_some(10), "{row}");
+        assert_eq!(
+            row["params"]["connections"].as_i64(),
+            loaded.then_some(10),
+            "{row}"
+        );
     }
 }
 
@@ -72,6 +97,10 @@ fn what_cannot_be_loaded_is_a_usage_error_in_one_sentence() {
     ] {
         let said = home.says(&["run", "web", "--quiet", "--set", setting]);
         assert_eq!(said.status, 2, "{setting}: {}{}", said.out, said.err);
-        assert!(said.err.contains(word) && said.err.trim().lines().count() == 1, "{}", said.err);
+        assert!(
+            said.err.contains(word) && said.err.trim().lines().count() == 1,
+            "{}",
+            said.err
+        );
     }
 }

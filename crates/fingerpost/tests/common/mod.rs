@@ -17,13 +17,18 @@ pub const DEADLINE: Duration = Duration::from_secs(240);
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        assert!(
+            began.elapsed() < DEADLINE,
+            "{what}: not within {DEADLINE:?}"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 /// The labs of which there is a record of a real run, made small, under `tests/labs`.
-pub const LABS: [&str; 7] = ["zerofill", "flops", "memory", "database", "web", "site", "launch"];
+pub const LABS: [&str; 7] = [
+    "zerofill", "flops", "memory", "database", "web", "site", "launch",
+];
 
 /// The record of a lab's real run.
 pub fn lab(name: &str) -> Run {
@@ -39,10 +44,16 @@ pub struct Home {
 impl Home {
     /// An archive that holds these runs.
     pub fn with(runs: &[Run]) -> Home {
-        let home = Home { dir: tempfile::tempdir().unwrap() };
+        let home = Home {
+            dir: tempfile::tempdir().unwrap(),
+        };
         std::fs::create_dir(home.runs()).unwrap();
         for run in runs {
-            std::fs::write(home.runs().join(format!("{}.json", run.id)), serde_json::to_vec(run).unwrap()).unwrap();
+            std::fs::write(
+                home.runs().join(format!("{}.json", run.id)),
+                serde_json::to_vec(run).unwrap(),
+            )
+            .unwrap();
         }
         home
     }
@@ -60,7 +71,11 @@ impl Home {
     /// The command with these words, started in the home.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fingerpost"));
-        command.args(words).env("FINGERPOST_HOME", self.path()).env_remove("NO_COLOR").current_dir(self.path());
+        command
+            .args(words)
+            .env("FINGERPOST_HOME", self.path())
+            .env_remove("NO_COLOR")
+            .current_dir(self.path());
         command
     }
 
@@ -79,7 +94,11 @@ impl Home {
             .env("FINGERPOST_COMPLETE", "bash")
             .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
             .env("_CLAP_IFS", "\n");
-        Said::of(&command.output().unwrap()).well().lines().map(str::to_owned).collect()
+        Said::of(&command.output().unwrap())
+            .well()
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -114,7 +133,11 @@ impl Said {
         assert_eq!(self.status, 2, "{} {}", self.out, self.err);
         assert_eq!(self.err.lines().count(), 1, "{}", self.err);
         assert!(
-            self.err.starts_with("fingerpost: ") && !self.err.trim_end().contains(fingerpost_record::text::misleads),
+            self.err.starts_with("fingerpost: ")
+                && !self
+                    .err
+                    .trim_end()
+                    .contains(fingerpost_record::text::misleads),
             "{:?}",
             self.err
         );

@@ -14,8 +14,11 @@ use crate::rows::Definition;
 use crate::{LabError, Sink};
 
 /// A dump of the data set, from the first statement sent until the last is committed.
-pub const OF_IMPORT: Definition =
-    Definition { table: &table::DATABASE, probe: "database.import", ..Definition::LATENCY };
+pub const OF_IMPORT: Definition = Definition {
+    table: &table::DATABASE,
+    probe: "database.import",
+    ..Definition::LATENCY
+};
 /// Imports that a figure needs, and the most.
 const ENOUGH: usize = 3;
 const MOST: usize = 9;
@@ -38,11 +41,23 @@ pub fn repeat(
 ) {
     let begun = Instant::now();
     let mut all: Vec<Imported> = Vec::new();
-    let extent = Extent { least: ENOUGH, most: MOST, budget: time };
+    let extent = Extent {
+        least: ENOUGH,
+        most: MOST,
+        budget: time,
+    };
     let mut course = Interleaved::repeated(extent);
     let mut failure = None;
-    while let Some(turn) = course.next_within(begun.elapsed(), failure.is_some() || sink.interrupted()) {
-        sink.progress(&format!("database, importing a dump, {} of {ENOUGH}", (turn.round + 1).min(ENOUGH)), 0.99);
+    while let Some(turn) =
+        course.next_within(begun.elapsed(), failure.is_some() || sink.interrupted())
+    {
+        sink.progress(
+            &format!(
+                "database, importing a dump, {} of {ENOUGH}",
+                (turn.round + 1).min(ENOUGH)
+            ),
+            0.99,
+        );
         match import() {
             Ok(imported) => all.push(imported),
             Err(error) => failure = Some(error.to_string()),
@@ -53,8 +68,12 @@ pub fn repeat(
 
 fn row(params: &Params, all: &[Imported], failure: Option<String>) -> Measurement {
     let values: Vec<f64> = all.iter().map(|i| i.took.as_nanos() as f64).collect();
-    let few = (all.len() < ENOUGH).then(|| format!("imported {} times only; a figure needs {ENOUGH}", all.len()));
-    let doubt = failure.as_ref().map(|why| format!("a further import failed: {why}")).or(few);
+    let few = (all.len() < ENOUGH)
+        .then(|| format!("imported {} times only; a figure needs {ENOUGH}", all.len()));
+    let doubt = failure
+        .as_ref()
+        .map(|why| format!("a further import failed: {why}"))
+        .or(few);
     let process = |i: &Imported| Process {
         counters: BTreeMap::from([
             ("bytes".to_owned(), i.bytes as f64),
@@ -63,8 +82,19 @@ fn row(params: &Params, all: &[Imported], failure: Option<String>) -> Measuremen
         ]),
         ..Process::of_one(i.took.as_nanos() as f64, 1)
     };
-    let none = || (Outcome::Failed, failure.unwrap_or_else(|| "the run ended before".into()));
-    OF_IMPORT.row(params.clone(), all.iter().map(process).collect(), percentiles(&values, Better::Lower), doubt, none)
+    let none = || {
+        (
+            Outcome::Failed,
+            failure.unwrap_or_else(|| "the run ended before".into()),
+        )
+    };
+    OF_IMPORT.row(
+        params.clone(),
+        all.iter().map(process).collect(),
+        percentiles(&values, Better::Lower),
+        doubt,
+        none,
+    )
 }
 
 #[cfg(test)]
@@ -88,14 +118,24 @@ mod tests {
     fn told(fails: Option<usize>) -> Last {
         let (mut sink, mut n) = (Last::default(), 0);
         repeat(
-            &params(&Params::new().with("engine", "sqlite").with("mix", "read").with("clients", 5)),
+            &params(
+                &Params::new()
+                    .with("engine", "sqlite")
+                    .with("mix", "read")
+                    .with("clients", 5),
+            ),
             Duration::ZERO,
             &mut sink,
             &mut || {
                 n += 1;
                 match fails {
                     Some(at) if at == n => Err(LabError::Failed("disk full".into())),
-                    _ => Ok(Imported { took: Duration::from_secs(n as u64), bytes: 10, rows: 2, statements: 3 }),
+                    _ => Ok(Imported {
+                        took: Duration::from_secs(n as u64),
+                        bytes: 10,
+                        rows: 2,
+                        statements: 3,
+                    }),
                 }
             },
         );
@@ -106,8 +146,14 @@ mod tests {
     fn three_imports_make_a_figure() {
         let sink = told(None);
         let row = sink.row.unwrap();
-        assert_eq!((row.probe.as_str(), row.outcome, sink.told), ("database.import", Outcome::Measured, 3));
-        assert_eq!((row.estimate.unwrap().value, row.process_values()), (2e9, vec![1e9, 2e9, 3e9]));
+        assert_eq!(
+            (row.probe.as_str(), row.outcome, sink.told),
+            ("database.import", Outcome::Measured, 3)
+        );
+        assert_eq!(
+            (row.estimate.unwrap().value, row.process_values()),
+            (2e9, vec![1e9, 2e9, 3e9])
+        );
         assert_eq!(row.params, Params::new().with("engine", "sqlite"));
         assert_eq!(row.processes[0].counters["rows"], 2.0);
     }
@@ -115,7 +161,10 @@ mod tests {
     #[test]
     fn an_import_that_fails_is_told_and_one_is_no_figure() {
         let row = told(Some(1)).row.unwrap();
-        assert_eq!((row.outcome, row.reason.as_deref()), (Outcome::Failed, Some("disk full")));
+        assert_eq!(
+            (row.outcome, row.reason.as_deref()),
+            (Outcome::Failed, Some("disk full"))
+        );
         let row = told(Some(2)).row.unwrap();
         assert_eq!(row.outcome, Outcome::Untrusted);
         assert!(row.reason.unwrap().contains("disk full"));

@@ -65,7 +65,11 @@ pub(crate) static LOADED: Loaded = Loaded {
 /// A desktop's tasks beside the database.
 static BESIDE: Beside = Beside {
     lab: "database",
-    rows: Definition { table: &table::DATABASE, probe: "database.desktop", ..Definition::LATENCY },
+    rows: Definition {
+        table: &table::DATABASE,
+        probe: "database.desktop",
+        ..Definition::LATENCY
+    },
     by: "clients",
     of_load: import::OF_USERS,
     warm_up,
@@ -82,9 +86,12 @@ impl Plan {
     /// Rounds by the profile: rather many short steps than few long ones, as what drifts hits each round alike. Each
     /// step is as long as the time that is left allows, and where there are too many steps, rounds are fewer.
     fn new(profile: Profile, left: Duration, steps: usize, renewal: Duration) -> Plan {
-        let shortest = (SHORTEST_STEP + warm_up(SHORTEST_STEP) + STEP_OVERHEAD) * steps.max(1) as u32 + renewal;
-        let rounds =
-            by_profile(profile, [7, 11, 15]).min((left.as_nanos() / shortest.as_nanos()) as usize).max(LEAST_ROUNDS);
+        let shortest = (SHORTEST_STEP + warm_up(SHORTEST_STEP) + STEP_OVERHEAD)
+            * steps.max(1) as u32
+            + renewal;
+        let rounds = by_profile(profile, [7, 11, 15])
+            .min((left.as_nanos() / shortest.as_nanos()) as usize)
+            .max(LEAST_ROUNDS);
         let each = (left.saturating_sub(renewal * rounds as u32) / (rounds * steps.max(1)) as u32)
             .saturating_sub(STEP_OVERHEAD);
         // The warm-up is a share of the step within limits, so the length is the largest that fits together with its
@@ -93,7 +100,10 @@ impl Plan {
         while length + MORE + warm_up(length + MORE) <= each {
             length += MORE;
         }
-        Plan { rounds, length: length.max(SHORTEST_STEP) }
+        Plan {
+            rounds,
+            length: length.max(SHORTEST_STEP),
+        }
     }
 }
 
@@ -110,20 +120,35 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
     let beside = wanted(ctx.settings, "desktop", ctx.profile)?;
     options.server_prefix = ctx.server_prefix.to_vec();
     options.dir_fs = options.dir.as_deref().map(file_system);
-    ctx.sink.progress(&format!("starting {} and loading its data", options.engine.name()), 0.0);
+    ctx.sink.progress(
+        &format!("starting {} and loading its data", options.engine.name()),
+        0.0,
+    );
     let query_cache = match options.engine {
         Engine::MariaDb { query_cache, .. } => Some(query_cache),
         _ => None,
     };
     // Before the workload, which has the scratch directory to itself from then on.
-    let mut desktop = if beside { Some(Desktop::start(&options.program, ctx.scratch)?) } else { None };
+    let mut desktop = if beside {
+        Some(Desktop::start(&options.program, ctx.scratch)?)
+    } else {
+        None
+    };
     let mut workload = Database::new(options, ctx.scratch);
     let result = workload.start().and_then(|()| {
         let steps = workload.steps();
         let left = allowance(ctx.profile, ctx.budget).saturating_sub(began.elapsed());
-        let importing = if imports { left.mul_f64(IMPORT_SHARE) } else { Duration::ZERO };
+        let importing = if imports {
+            left.mul_f64(IMPORT_SHARE)
+        } else {
+            Duration::ZERO
+        };
         let length = desktop::length(left);
-        let beside = if desktop.is_some() { BESIDE.cost(length) } else { Duration::ZERO };
+        let beside = if desktop.is_some() {
+            BESIDE.cost(length)
+        } else {
+            Duration::ZERO
+        };
         let left = left.saturating_sub(importing + beside);
         let course = Course {
             by: "clients",
@@ -139,7 +164,11 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         let renewal = renewal.elapsed();
         let left = left.saturating_sub(explained::reserve(course.length, 1, steps.len()));
         let plan = Plan::new(ctx.profile, left, steps.len(), renewal);
-        let rounds = Rounds { extent: Extent::rounds(plan.rounds), seed: ctx.seed, length: plan.length };
+        let rounds = Rounds {
+            extent: Extent::rounds(plan.rounds),
+            seed: ctx.seed,
+            length: plan.length,
+        };
         let all = rounds.run(&LOADED, &mut workload, ctx.sink)?;
         let measured = loaded::tell(&all, workload.described(), ctx.sink);
         in_turn(ctx.sink, |sink| {
@@ -149,13 +178,18 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
             }
             // Last, because a server goes on writing what it was given after it has said that it is done.
             if let (true, Some(step)) = (imports, steps.first()) {
-                import::repeat(&import::params(step), importing, sink, &mut || workload.import());
+                import::repeat(&import::params(step), importing, sink, &mut || {
+                    workload.import()
+                });
             }
             Ok(())
         })
     });
     workload.stop();
-    workload.take_warnings().iter().for_each(|sentence| ctx.sink.warn(sentence));
+    workload
+        .take_warnings()
+        .iter()
+        .for_each(|sentence| ctx.sink.warn(sentence));
     drop(workload);
     let stopped = desktop.map_or(Ok(()), |desktop| desktop.stop(ctx.scratch));
     stopped.unwrap_or_else(|sentence| ctx.sink.warn(&sentence));
@@ -165,13 +199,19 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
 /// Starts the server anew, and has the most clients on it for a moment: what it keeps in memory is read again.
 fn renew(workload: &mut dyn Workload, _: &dyn Sink) -> Result<(), LabError> {
     let renewed = workload.renew()?;
-    let most = workload.steps().into_iter().filter(|_| renewed).max_by_key(|step| step.int("clients"));
+    let most = workload
+        .steps()
+        .into_iter()
+        .filter(|_| renewed)
+        .max_by_key(|step| step.int("clients"));
     most.map_or(Ok(()), |step| workload.step(&step, SHORTEST_STEP).map(drop))
 }
 
 /// Whether the settings can be.
 fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
-    ["import", "desktop"].iter().try_for_each(|key| wanted(settings, key, profile).map(drop))?;
+    ["import", "desktop"]
+        .iter()
+        .try_for_each(|key| wanted(settings, key, profile).map(drop))?;
     Options::from_settings(settings, 0).map(drop)
 }
 
@@ -286,10 +326,23 @@ mod tests {
         fn stop(&mut self) {}
     }
 
-    fn course(fail: Option<usize>, patience: usize) -> (Result<Vec<Repetitions>, LabError>, Mock, Listener) {
-        let mut workload = Mock { order: Vec::new(), fail };
-        let mut sink = Listener { patience, ..Listener::default() };
-        let rounds = Rounds { extent: Extent::rounds(4), seed: 1, length: Duration::from_secs(1) };
+    fn course(
+        fail: Option<usize>,
+        patience: usize,
+    ) -> (Result<Vec<Repetitions>, LabError>, Mock, Listener) {
+        let mut workload = Mock {
+            order: Vec::new(),
+            fail,
+        };
+        let mut sink = Listener {
+            patience,
+            ..Listener::default()
+        };
+        let rounds = Rounds {
+            extent: Extent::rounds(4),
+            seed: 1,
+            length: Duration::from_secs(1),
+        };
         let result = rounds.run(&LOADED, &mut workload, &mut sink);
         (result, workload, sink)
     }
@@ -306,12 +359,25 @@ mod tests {
         }
         assert!(rounds.iter().any(|round| *round != rounds[0]));
         assert_eq!(sink.rows.len(), 6);
-        let four =
-            sink.rows.iter().find(|r| r.probe == "database.throughput" && r.params.int("clients") == Some(4)).unwrap();
-        assert_eq!((four.processes.len(), four.estimate.unwrap().value, four.outcome), (4, 400.0, Outcome::Measured));
+        let four = sink
+            .rows
+            .iter()
+            .find(|r| r.probe == "database.throughput" && r.params.int("clients") == Some(4))
+            .unwrap();
+        assert_eq!(
+            (
+                four.processes.len(),
+                four.estimate.unwrap().value,
+                four.outcome
+            ),
+            (4, 400.0, Outcome::Measured)
+        );
         let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
         assert_eq!(
-            measured.iter().map(|m| (m.transactions, m.seconds, m.under_way)).collect::<Vec<_>>(),
+            measured
+                .iter()
+                .map(|m| (m.transactions, m.seconds, m.under_way))
+                .collect::<Vec<_>>(),
             [(400, 4.0, 1.0), (800, 4.0, 2.0), (1600, 4.0, 4.0)]
         );
     }
@@ -322,14 +388,28 @@ mod tests {
         result.unwrap();
         assert_eq!(workload.order.len(), 12);
         assert!(sink.warnings[0].contains("fell over"));
-        let untrusted: Vec<&Measurement> = sink.rows.iter().filter(|r| r.outcome == Outcome::Untrusted).collect();
+        let untrusted: Vec<&Measurement> = sink
+            .rows
+            .iter()
+            .filter(|r| r.outcome == Outcome::Untrusted)
+            .collect();
         assert_eq!(untrusted.len(), 2, "throughput and latency of one step");
         for row in untrusted {
-            assert_eq!(row.reason.as_deref(), Some("a later round failed: the server fell over"));
-            assert_eq!(row.processes.len(), 3, "three good repetitions are enough for a figure");
+            assert_eq!(
+                row.reason.as_deref(),
+                Some("a later round failed: the server fell over")
+            );
+            assert_eq!(
+                row.processes.len(),
+                3,
+                "three good repetitions are enough for a figure"
+            );
         }
         assert!(sink.rows.iter().all(|r| r.estimate.is_some()));
-        assert!(matches!(course(Some(1), 100).0, Err(WorkloadError::Failed(_))));
+        assert!(matches!(
+            course(Some(1), 100).0,
+            Err(WorkloadError::Failed(_))
+        ));
     }
 
     #[test]
@@ -345,13 +425,24 @@ mod tests {
             for seconds in [18, 60] {
                 let left = Duration::from_secs(seconds);
                 let plan = Plan::new(Profile::Quick, left, steps, Duration::ZERO);
-                let cost = (plan.length + warm_up(plan.length) + STEP_OVERHEAD) * (plan.rounds * steps) as u32;
-                let least = (SHORTEST_STEP + warm_up(SHORTEST_STEP) + STEP_OVERHEAD) * (LEAST_ROUNDS * steps) as u32;
+                let cost = (plan.length + warm_up(plan.length) + STEP_OVERHEAD)
+                    * (plan.rounds * steps) as u32;
+                let least = (SHORTEST_STEP + warm_up(SHORTEST_STEP) + STEP_OVERHEAD)
+                    * (LEAST_ROUNDS * steps) as u32;
                 assert!((LEAST_ROUNDS..=7).contains(&plan.rounds), "{plan:?}");
-                assert!(cost <= left.max(least), "{steps} steps in {seconds} s: {plan:?} takes {cost:?}");
-                assert!(cost >= left * 9 / 10, "{steps} steps in {seconds} s: {plan:?} leaves time over: {cost:?}");
+                assert!(
+                    cost <= left.max(least),
+                    "{steps} steps in {seconds} s: {plan:?} takes {cost:?}"
+                );
+                assert!(
+                    cost >= left * 9 / 10,
+                    "{steps} steps in {seconds} s: {plan:?} leaves time over: {cost:?}"
+                );
             }
         }
-        assert_eq!(Plan::new(Profile::Quick, Duration::ZERO, 7, Duration::from_secs(1)).length, SHORTEST_STEP);
+        assert_eq!(
+            Plan::new(Profile::Quick, Duration::ZERO, 7, Duration::from_secs(1)).length,
+            SHORTEST_STEP
+        );
     }
 }

@@ -18,8 +18,12 @@ pub const OF_THROUGHPUT: Definition = Definition {
     ..Definition::RATE
 };
 /// How long a transaction took for the client that asked for it.
-pub const OF_LATENCY: Definition =
-    Definition { probe: "database.latency", unit: Unit::Nanoseconds, better: Better::Lower, ..OF_THROUGHPUT };
+pub const OF_LATENCY: Definition = Definition {
+    probe: "database.latency",
+    unit: Unit::Nanoseconds,
+    better: Better::Lower,
+    ..OF_THROUGHPUT
+};
 
 /// The client's account of all repetitions together.
 pub fn totals(steps: &[Step]) -> Vec<(&'static str, f64)> {
@@ -29,7 +33,10 @@ pub fn totals(steps: &[Step]) -> Vec<(&'static str, f64)> {
         ("wall.seconds", sum(|s| s.elapsed.as_secs_f64())),
         ("transactions", sum(|s| s.transactions as f64)),
         ("stalls", sum(|s| s.client.stalls.len() as f64)),
-        ("stalls.seconds", sum(|s| s.client.stalls.iter().map(|stall| stall.length_s).sum())),
+        (
+            "stalls.seconds",
+            sum(|s| s.client.stalls.iter().map(|stall| stall.length_s).sum()),
+        ),
     ]
 }
 
@@ -37,10 +44,19 @@ pub fn totals(steps: &[Step]) -> Vec<(&'static str, f64)> {
 pub fn counters(step: &Step) -> BTreeMap<String, f64> {
     let client = &step.client;
     BTreeMap::from([
-        ("client_cpu_ns".to_owned(), client.cpu_seconds * 1e9 / step.transactions.max(1) as f64),
+        (
+            "client_cpu_ns".to_owned(),
+            client.cpu_seconds * 1e9 / step.transactions.max(1) as f64,
+        ),
         ("stalls".to_owned(), client.stalls.len() as f64),
-        ("stalled_seconds".to_owned(), client.stalls.iter().map(|s| s.length_s).sum()),
-        ("errors".to_owned(), client.errors.values().sum::<u64>() as f64),
+        (
+            "stalled_seconds".to_owned(),
+            client.stalls.iter().map(|s| s.length_s).sum(),
+        ),
+        (
+            "errors".to_owned(),
+            client.errors.values().sum::<u64>() as f64,
+        ),
     ])
 }
 
@@ -80,8 +96,18 @@ mod tests {
         assert!(e.low < 500.0 && e.high > 1000.0, "{e:?}");
         assert_eq!(throughput.processes[0].samples.len(), 20);
         assert_eq!(latency.estimate.unwrap().value, 1000.0);
-        assert_eq!(latency.percentiles.unwrap(), Percentiles { p50: 1000.0, p90: 1000.0, p99: 9000.0 });
-        assert!(rows.iter().all(|r| r.outcome == Outcome::Measured && r.reason.is_none()));
+        assert_eq!(
+            latency.percentiles.unwrap(),
+            Percentiles {
+                p50: 1000.0,
+                p90: 1000.0,
+                p99: 9000.0
+            }
+        );
+        assert!(
+            rows.iter()
+                .all(|r| r.outcome == Outcome::Measured && r.reason.is_none())
+        );
     }
 
     #[test]
@@ -91,7 +117,10 @@ mod tests {
                 saturated: yes.then(|| "its own CPU was the limit".to_owned()),
                 ..ClientReport::default()
             };
-            Step { client, ..step(1000) }
+            Step {
+                client,
+                ..step(1000)
+            }
         };
         let rows = repetitions([saturated(true), saturated(true), saturated(false)]).rows();
         assert_eq!(
@@ -102,7 +131,12 @@ mod tests {
             repetitions([saturated(true), saturated(false), saturated(false)]).rows()[0].outcome,
             Outcome::Measured
         );
-        let doubts = |saturations: [bool; 3]| repetitions(saturations.map(saturated)).measured().unwrap().doubt;
+        let doubts = |saturations: [bool; 3]| {
+            repetitions(saturations.map(saturated))
+                .measured()
+                .unwrap()
+                .doubt
+        };
         assert_eq!(
             doubts([true, true, false]).as_deref(),
             Some("its own CPU was the limit"),
@@ -115,11 +149,20 @@ mod tests {
     fn too_many_errors_are_named_and_a_few_are_only_counted() {
         let failing = |n: u64| {
             let errors = BTreeMap::from([("deadlock".to_owned(), n)]);
-            Step { client: ClientReport { errors, ..ClientReport::default() }, ..step(10_000) }
+            Step {
+                client: ClientReport {
+                    errors,
+                    ..ClientReport::default()
+                },
+                ..step(10_000)
+            }
         };
         let row = &repetitions([failing(300)]).rows()[0];
         assert_eq!(row.outcome, Outcome::Untrusted);
-        assert_eq!(row.reason.as_deref(), Some("300 errors beside 10000 completed transactions: 300 × deadlock"));
+        assert_eq!(
+            row.reason.as_deref(),
+            Some("300 errors beside 10000 completed transactions: 300 × deadlock")
+        );
         let few = repetitions([failing(2)]);
         assert_eq!(few.rows()[0].outcome, Outcome::Measured);
         assert_eq!(few.observation("x").totals["errors.deadlock"], 2.0);
@@ -130,7 +173,10 @@ mod tests {
         let mut none = repetitions([]);
         none.failure = Some("the server fell over".into());
         let row = &none.rows()[1];
-        assert_eq!((row.outcome, row.reason.as_deref()), (Outcome::Failed, Some("the server fell over")));
+        assert_eq!(
+            (row.outcome, row.reason.as_deref()),
+            (Outcome::Failed, Some("the server fell over"))
+        );
         let mut sink = Listener::default();
         let measured = tell(&[none], "x", &mut sink);
         assert!(measured.is_empty() && sink.observations.is_empty() && sink.warnings.is_empty());

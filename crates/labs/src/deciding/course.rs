@@ -32,7 +32,11 @@ pub struct Over;
 const GRACE_S: f64 = 0.1;
 
 /// Carries an experiment out; `experiment` says what it is about, and is filled in.
-pub fn carry_out(executor: &mut dyn Executor, course: &Course, mut experiment: Experiment) -> Experiment {
+pub fn carry_out(
+    executor: &mut dyn Executor,
+    course: &Course,
+    mut experiment: Experiment,
+) -> Experiment {
     let mut asked = Vec::new();
     let trouble = turns(executor, course, &mut asked).err();
     let trouble = executor.restore().err().or(trouble);
@@ -47,7 +51,11 @@ pub fn carry_out(executor: &mut dyn Executor, course: &Course, mut experiment: E
 }
 
 /// The stretches in turns; `asked` gets whether each was with the change, and what was counted.
-fn turns(executor: &mut dyn Executor, course: &Course, asked: &mut Vec<(bool, Option<Asked>)>) -> Result<(), String> {
+fn turns(
+    executor: &mut dyn Executor,
+    course: &Course,
+    asked: &mut Vec<(bool, Option<Asked>)>,
+) -> Result<(), String> {
     let mut order = Interleaved::pairs(Extent::rounds(course.pairs));
     let mut over = false;
     while let Some(turn) = order.next(over) {
@@ -66,8 +74,15 @@ fn turns(executor: &mut dyn Executor, course: &Course, asked: &mut Vec<(bool, Op
 }
 
 fn pair(two: &[(bool, Option<Asked>)]) -> Option<Pair> {
-    let of = |changed| two.iter().find(|(c, _)| *c == changed).and_then(|(_, asked)| *asked);
-    Some(Pair { base: of(false)?, changed: of(true)? })
+    let of = |changed| {
+        two.iter()
+            .find(|(c, _)| *c == changed)
+            .and_then(|(_, asked)| *asked)
+    };
+    Some(Pair {
+        base: of(false)?,
+        changed: of(true)?,
+    })
 }
 
 #[cfg(test)]
@@ -91,7 +106,15 @@ mod tests {
     impl MadeUp {
         fn new(base: f64, changed: f64) -> MadeUp {
             let rates = [base, changed];
-            MadeUp { rates, changed: false, longest: 0.0, since: 0.0, stretches: 0, most: 1000, refuses: false }
+            MadeUp {
+                rates,
+                changed: false,
+                longest: 0.0,
+                since: 0.0,
+                stretches: 0,
+                most: 1000,
+                refuses: false,
+            }
         }
     }
 
@@ -118,8 +141,16 @@ mod tests {
             let drift = 1.0 - 0.01 * self.stretches as f64;
             let requests = (self.rates[usize::from(self.changed)] * stretch_s * drift) as u64;
             let latency_ns = (requests > 0).then(|| 1e9 * stretch_s / requests as f64);
-            let asked = Asked { requests, seconds: stretch_s, latency_ns };
-            if self.stretches <= self.most { Ok(Some(asked)) } else { Err(Over) }
+            let asked = Asked {
+                requests,
+                seconds: stretch_s,
+                latency_ns,
+            };
+            if self.stretches <= self.most {
+                Ok(Some(asked))
+            } else {
+                Err(Over)
+            }
         }
     }
 
@@ -139,7 +170,11 @@ mod tests {
     }
 
     fn carried_out(executor: &mut MadeUp) -> Experiment {
-        carry_out(executor, &course(Change::Weight, 2000.0, 1e-3), experiment())
+        carry_out(
+            executor,
+            &course(Change::Weight, 2000.0, 1e-3),
+            experiment(),
+        )
     }
 
     #[test]
@@ -148,7 +183,10 @@ mod tests {
         let found = carried_out(&mut server);
         assert_eq!((found.answer, found.pairs.len()), (Answer::Faster, 10));
         let e = found.effect.unwrap();
-        assert!((e.value - 1.5).abs() < 0.02 && e.low > 1.4 && e.high < 1.6, "{e:?}");
+        assert!(
+            (e.value - 1.5).abs() < 0.02 && e.low > 1.4 && e.high < 1.6,
+            "{e:?}"
+        );
         let course = course(Change::Weight, 2000.0, 1e-3);
         let whole = course.settle_s + course.stretch_s;
         assert!(
@@ -160,22 +198,37 @@ mod tests {
 
     #[test]
     fn one_that_does_not_care_says_that() {
-        assert_eq!(carried_out(&mut MadeUp::new(2000.0, 2000.0)).answer, Answer::Same);
+        assert_eq!(
+            carried_out(&mut MadeUp::new(2000.0, 2000.0)).answer,
+            Answer::Same
+        );
     }
 
     #[test]
     fn what_cannot_be_changed_is_not_done_and_says_why() {
-        let mut server = MadeUp { refuses: true, ..MadeUp::new(2000.0, 3000.0) };
+        let mut server = MadeUp {
+            refuses: true,
+            ..MadeUp::new(2000.0, 3000.0)
+        };
         let found = carried_out(&mut server);
-        assert_eq!((found.answer, found.reason.as_deref()), (Answer::NotDone, Some("the kernel does not like it")));
+        assert_eq!(
+            (found.answer, found.reason.as_deref()),
+            (Answer::NotDone, Some("the kernel does not like it"))
+        );
         assert!(found.effect.is_none());
     }
 
     #[test]
     fn a_load_that_ends_early_leaves_whole_pairs_and_nothing_changed() {
-        let mut server = MadeUp { most: 5, ..MadeUp::new(2000.0, 3000.0) };
+        let mut server = MadeUp {
+            most: 5,
+            ..MadeUp::new(2000.0, 3000.0)
+        };
         let found = carried_out(&mut server);
-        assert_eq!((found.pairs.len(), found.effect, found.answer), (2, None, Answer::Unresolved));
+        assert_eq!(
+            (found.pairs.len(), found.effect, found.answer),
+            (2, None, Answer::Unresolved)
+        );
         assert!(!server.changed);
     }
 
@@ -195,7 +248,11 @@ mod tests {
                 Ok(asked.filter(|_| self.0.stretches != 4))
             }
         }
-        let found = carry_out(&mut Torn(&mut server), &course(Change::Weight, 2000.0, 1e-3), experiment());
+        let found = carry_out(
+            &mut Torn(&mut server),
+            &course(Change::Weight, 2000.0, 1e-3),
+            experiment(),
+        );
         assert_eq!((found.pairs.len(), found.answer), (9, Answer::Faster));
     }
 }

@@ -69,33 +69,65 @@ pub struct Scope {
 
 /// The changes that can be made here.
 pub fn levers(scope: &Scope) -> Vec<Lever> {
-    let Some(server) = scope.subjects.servers.first() else { return Vec::new() };
+    let Some(server) = scope.subjects.servers.first() else {
+        return Vec::new();
+    };
     let of_server = Hierarchies::of_process(&Paths::system(), &server.to_string());
-    let clients: Vec<i32> =
-        scope.subjects.clients.iter().copied().filter(|c| !scope.subjects.servers.contains(c)).collect();
+    let clients: Vec<i32> = scope
+        .subjects
+        .clients
+        .iter()
+        .copied()
+        .filter(|c| !scope.subjects.servers.contains(c))
+        .collect();
     let mut found: Vec<Lever> = Vec::new();
     found.extend(quota(&of_server));
-    found.extend(cpus(Change::Cpus, "the server", &scope.subjects.servers, of_server.cpusets()));
+    found.extend(cpus(
+        Change::Cpus,
+        "the server",
+        &scope.subjects.servers,
+        of_server.cpusets(),
+    ));
     found.extend(priority(scope, &of_server));
     found.extend(weight(scope, &of_server));
     found.extend(hold(&scope.own_neighbours));
     found.extend(client(&clients, &of_server));
     found.extend(huge_pages());
-    found.iter_mut().for_each(|lever| lever.offer.hindrance = hindrance(lever, scope));
+    found
+        .iter_mut()
+        .for_each(|lever| lever.offer.hindrance = hindrance(lever, scope));
     found
 }
 
 fn lever(change: Change, what: String, acts: Vec<Act>) -> Option<Lever> {
-    (!acts.is_empty()).then_some(Lever { offer: Offer { change, what, hindrance: None }, acts })
+    (!acts.is_empty()).then_some(Lever {
+        offer: Offer {
+            change,
+            what,
+            hindrance: None,
+        },
+        acts,
+    })
 }
 
 fn quota(groups: &Hierarchies) -> Option<Lever> {
     let online = trace::online_cpus().map_or(f64::INFINITY, |cpus| cpus.len() as f64);
     // More than all CPUs stops nobody.
-    let quotas: Vec<(Setting, f64)> = groups.quotas().into_iter().filter(|(_, cpus)| *cpus < online).collect();
+    let quotas: Vec<(Setting, f64)> = groups
+        .quotas()
+        .into_iter()
+        .filter(|(_, cpus)| *cpus < online)
+        .collect();
     let (tightest, cpus) = quotas.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let what = format!("the CPU quota of {} lifted ({cpus:.2} CPUs)", tightest.group.display());
-    lever(Change::Quota, what, quotas.into_iter().map(|(s, _)| Act::Group(s)).collect())
+    let what = format!(
+        "the CPU quota of {} lifted ({cpus:.2} CPUs)",
+        tightest.group.display()
+    );
+    lever(
+        Change::Quota,
+        what,
+        quotas.into_iter().map(|(s, _)| Act::Group(s)).collect(),
+    )
 }
 
 /// All CPUs, where those that all threads of the processes may use together are fewer.
@@ -106,21 +138,34 @@ fn cpus(change: Change, who: &str, pids: &[i32], sets: Vec<Setting>) -> Option<L
     if allowed.is_empty() || !missing {
         return None;
     }
-    let (before, after) = (list(&allowed.into_iter().collect::<Vec<_>>()), list(&online));
+    let (before, after) = (
+        list(&allowed.into_iter().collect::<Vec<_>>()),
+        list(&online),
+    );
     let mut acts: Vec<Act> = sets.into_iter().map(Act::Group).collect();
     acts.push(Act::Threads(pids.to_vec(), To::Cpus(online)));
-    lever(change, format!("{who} allowed on the CPUs {after} instead of {before}"), acts)
+    lever(
+        change,
+        format!("{who} allowed on the CPUs {after} instead of {before}"),
+        acts,
+    )
 }
 
 fn allowed_together(pids: &[i32]) -> BTreeSet<usize> {
     let all = with_descendants(pids);
     let dirs = all.iter().flat_map(|pid| {
         let dir = PathBuf::from(format!("/proc/{pid}/task"));
-        sample::numbers(&dir).into_iter().map(move |tid| dir.join(tid.to_string())).collect::<Vec<_>>()
+        sample::numbers(&dir)
+            .into_iter()
+            .map(move |tid| dir.join(tid.to_string()))
+            .collect::<Vec<_>>()
     });
     // A main thread that only waits may be allowed anywhere; threads that used no CPU time say nothing.
     let worked = dirs.filter(|dir| sample::stat(dir).is_some_and(|s| s.user + s.system > 0));
-    worked.filter_map(|dir| parse_list(&sample::status(&dir)?.cpus_allowed?)).flatten().collect()
+    worked
+        .filter_map(|dir| parse_list(&sample::status(&dir)?.cpus_allowed?))
+        .flatten()
+        .collect()
 }
 
 /// `0-1,4`.
@@ -132,20 +177,35 @@ fn list(cpus: &[usize]) -> String {
             _ => parts.push((cpu, cpu)),
         }
     }
-    let part = |(a, b): &(usize, usize)| if a == b { a.to_string() } else { format!("{a}-{b}") };
+    let part = |(a, b): &(usize, usize)| {
+        if a == b {
+            a.to_string()
+        } else {
+            format!("{a}-{b}")
+        }
+    };
     parts.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
 /// The usual nice value and weight, where they were lowered.
 fn priority(scope: &Scope, groups: &Hierarchies) -> Option<Lever> {
-    let nice = |pid: &i32| sample::process(*pid).map(|s| s.nice).filter(|nice| *nice > 0);
+    let nice = |pid: &i32| {
+        sample::process(*pid)
+            .map(|s| s.nice)
+            .filter(|nice| *nice > 0)
+    };
     let nice = scope.subjects.servers.iter().filter_map(nice).max();
     let weights = groups.weights(Weights::Lowered);
     let told = [
         nice.map(|nice| format!("the nice value 0 instead of {nice}")),
-        weights
-            .first()
-            .map(|s| format!("the usual CPU weight of {} ({} instead of {})", s.group.display(), s.to, s.was)),
+        weights.first().map(|s| {
+            format!(
+                "the usual CPU weight of {} ({} instead of {})",
+                s.group.display(),
+                s.to,
+                s.was
+            )
+        }),
     ];
     let what = told.into_iter().flatten().collect::<Vec<_>>().join(" and ");
     let mut acts: Vec<Act> = weights.into_iter().map(Act::Group).collect();
@@ -157,12 +217,32 @@ fn priority(scope: &Scope, groups: &Hierarchies) -> Option<Lever> {
 /// within the other.
 fn weight(scope: &Scope, groups: &Hierarchies) -> Option<Lever> {
     let Subjects { servers, clients } = &scope.subjects;
-    let all: Vec<i32> = servers.iter().chain(clients.iter().filter(|c| !servers.contains(c))).copied().collect();
-    let mut acts: Vec<Act> = groups.weights(Weights::All).into_iter().map(Act::Group).collect();
-    acts.extend(all.iter().filter(|pid| Autogroup::of(**pid).is_some()).map(|pid| Act::Session(*pid, FIRST)));
+    let all: Vec<i32> = servers
+        .iter()
+        .chain(clients.iter().filter(|c| !servers.contains(c)))
+        .copied()
+        .collect();
+    let mut acts: Vec<Act> = groups
+        .weights(Weights::All)
+        .into_iter()
+        .map(Act::Group)
+        .collect();
+    acts.extend(
+        all.iter()
+            .filter(|pid| Autogroup::of(**pid).is_some())
+            .map(|pid| Act::Session(*pid, FIRST)),
+    );
     acts.push(Act::Threads(all.clone(), To::Nice(FIRST)));
-    let who = if all.len() > servers.len() { "the server and its clients" } else { "the server" };
-    lever(Change::Weight, format!("{who} before all other processes (highest CPU weight)"), acts)
+    let who = if all.len() > servers.len() {
+        "the server and its clients"
+    } else {
+        "the server"
+    };
+    lever(
+        Change::Weight,
+        format!("{who} before all other processes (highest CPU weight)"),
+        acts,
+    )
 }
 
 fn hold(own: &[i32]) -> Option<Lever> {
@@ -171,29 +251,54 @@ fn hold(own: &[i32]) -> Option<Lever> {
     lever(
         Change::Hold,
         format!("{} held", names.join(", ")),
-        if names.is_empty() { Vec::new() } else { vec![Act::Stop(own.to_vec())] },
+        if names.is_empty() {
+            Vec::new()
+        } else {
+            vec![Act::Stop(own.to_vec())]
+        },
     )
 }
 
 /// All CPUs and no quota for the load generator, where it has less.
 fn client(clients: &[i32], of_server: &Hierarchies) -> Option<Lever> {
     let groups = Hierarchies::of_process(&Paths::system(), &clients.first()?.to_string());
-    let shared: Vec<PathBuf> = of_server.quotas().into_iter().map(|(s, _)| s.file).collect();
-    let quotas: Vec<(Setting, f64)> = groups.quotas().into_iter().filter(|(s, _)| !shared.contains(&s.file)).collect();
+    let shared: Vec<PathBuf> = of_server
+        .quotas()
+        .into_iter()
+        .map(|(s, _)| s.file)
+        .collect();
+    let quotas: Vec<(Setting, f64)> = groups
+        .quotas()
+        .into_iter()
+        .filter(|(s, _)| !shared.contains(&s.file))
+        .collect();
     let wider = cpus(Change::Client, "the load generator", clients, Vec::new());
     let told = quotas.first().map(|(s, n)| {
-        format!("the CPU quota of the load generator's group {} lifted ({n:.2} CPUs)", s.group.display())
+        format!(
+            "the CPU quota of the load generator's group {} lifted ({n:.2} CPUs)",
+            s.group.display()
+        )
     });
-    let what: Vec<String> = wider.iter().map(|l| l.offer.what.clone()).chain(told).collect();
-    let acts = quotas.into_iter().map(|(s, _)| Act::Group(s)).chain(wider.into_iter().flat_map(|l| l.acts));
+    let what: Vec<String> = wider
+        .iter()
+        .map(|l| l.offer.what.clone())
+        .chain(told)
+        .collect();
+    let acts = quotas
+        .into_iter()
+        .map(|(s, _)| Act::Group(s))
+        .chain(wider.into_iter().flat_map(|l| l.acts));
     lever(Change::Client, what.join(" and "), acts.collect())
 }
 
 fn huge_pages() -> Option<Lever> {
     let text = std::fs::read_to_string(HUGE_PAGES).ok()?;
     let was = chosen(&text)?;
-    let acts =
-        (was != "always").then(|| Act::Switch { file: HUGE_PAGES.into(), was: was.to_owned(), to: "always".into() });
+    let acts = (was != "always").then(|| Act::Switch {
+        file: HUGE_PAGES.into(),
+        was: was.to_owned(),
+        to: "always".into(),
+    });
     lever(
         Change::HugePages,
         format!("huge pages for all new memory (always instead of {was})"),
@@ -225,7 +330,11 @@ fn hindrance(lever: &Lever, scope: &Scope) -> Option<String> {
         return None;
     }
     let ours = ours(&scope.subjects);
-    let shared = |dir: &Path| members::of_directory(dir).iter().any(|pid| !ours.contains(pid));
+    let shared = |dir: &Path| {
+        members::of_directory(dir)
+            .iter()
+            .any(|pid| !ours.contains(pid))
+    };
     lever.acts.iter().find_map(|act| match act {
         Act::Group(s) => s.file.parent().filter(|dir| shared(dir)).map(|_| {
             format!(
@@ -244,10 +353,19 @@ fn hindrance(lever: &Lever, scope: &Scope) -> Option<String> {
 /// The server's and clients' processes, this one, what descends from them, and the processes that they descend from.
 fn ours(subjects: &Subjects) -> BTreeSet<i32> {
     let own = std::process::id() as i32;
-    let roots: Vec<i32> = subjects.servers.iter().chain(&subjects.clients).copied().chain([own]).collect();
+    let roots: Vec<i32> = subjects
+        .servers
+        .iter()
+        .chain(&subjects.clients)
+        .copied()
+        .chain([own])
+        .collect();
     let mut all = with_descendants(&roots);
     let mut at = own;
-    while let Some(parent) = sample::process(at).map(|s| s.parent).filter(|p| *p > 0 && all.insert(*p)) {
+    while let Some(parent) = sample::process(at)
+        .map(|s| s.parent)
+        .filter(|p| *p > 0 && all.insert(*p))
+    {
         at = parent;
     }
     all
@@ -264,10 +382,17 @@ impl Pulled {
     ///
     /// # Errors
     /// A sentence; what was made of it until then is undone.
-    pub fn pull(&mut self, lever: &Lever, scratch: &mut Scratch, limit: Duration) -> Result<(), String> {
+    pub fn pull(
+        &mut self,
+        lever: &Lever,
+        scratch: &mut Scratch,
+        limit: Duration,
+    ) -> Result<(), String> {
         let steps = lever.acts.iter().map(step).collect::<Result<Vec<_>, _>>()?;
         let (undo, make): (Vec<Undo>, Vec<Make>) = steps.into_iter().unzip();
-        self.tickets = scratch.begin_brief(&undo, limit).map_err(|e| format!("the journal cannot be written: {e}"))?;
+        self.tickets = scratch
+            .begin_brief(&undo, limit)
+            .map_err(|e| format!("the journal cannot be written: {e}"))?;
         let made = make.iter().try_for_each(|make| make());
         made.or_else(|error| self.release(scratch).and(Err(error)))
     }
@@ -277,7 +402,11 @@ impl Pulled {
     /// # Errors
     /// A sentence; what could not be undone stays in the journal.
     pub fn release(&mut self, scratch: &mut Scratch) -> Result<(), String> {
-        if self.tickets.is_empty() { Ok(()) } else { scratch.end_brief(std::mem::take(&mut self.tickets)) }
+        if self.tickets.is_empty() {
+            Ok(())
+        } else {
+            scratch.end_brief(std::mem::take(&mut self.tickets))
+        }
     }
 }
 
@@ -289,37 +418,78 @@ fn step(act: &Act) -> Result<(Undo, Make<'_>), String> {
     Ok(match act {
         Act::Group(s) => {
             let trouble = |e| format!("“{}” cannot be written to {}: {e}", s.to, s.file.display());
-            let undo = Undo::GroupSetting { file: s.file.clone(), content: s.was.clone() };
-            (undo, Box::new(move || write_setting(&s.file, &s.to).map_err(trouble)))
+            let undo = Undo::GroupSetting {
+                file: s.file.clone(),
+                content: s.was.clone(),
+            };
+            (
+                undo,
+                Box::new(move || write_setting(&s.file, &s.to).map_err(trouble)),
+            )
         }
         Act::Threads(pids, to) => {
             let before = Before::look(pids, to.clone())?;
-            let undo = Undo::Threads { before: before.clone() };
-            (undo, Box::new(move || before.change().map_err(|e| format!("the threads cannot be changed: {e}"))))
+            let undo = Undo::Threads {
+                before: before.clone(),
+            };
+            (
+                undo,
+                Box::new(move || {
+                    before
+                        .change()
+                        .map_err(|e| format!("the threads cannot be changed: {e}"))
+                }),
+            )
         }
         Act::Session(pid, nice) => {
             let before = Autogroup::of(*pid).ok_or("the server has ended")?;
-            let undo = Undo::Autogroup { before: before.clone() };
+            let undo = Undo::Autogroup {
+                before: before.clone(),
+            };
             (
                 undo,
-                Box::new(move || before.set(*nice).map_err(|e| format!("the session's nice value cannot be set: {e}"))),
+                Box::new(move || {
+                    before
+                        .set(*nice)
+                        .map_err(|e| format!("the session's nice value cannot be set: {e}"))
+                }),
             )
         }
         Act::Stop(pids) => {
             let known = |pid: i32| Some((pid, child::start_time(pid)?));
-            let processes: Vec<(i32, u64)> = with_descendants(pids).into_iter().filter_map(known).collect();
-            let undo = Undo::Continue { processes: processes.clone(), boot: boot_id() };
-            let hold =
-                |pid: i32| child::signal(pid, libc::SIGSTOP).map_err(|e| format!("process {pid} cannot be held: {e}"));
+            let processes: Vec<(i32, u64)> = with_descendants(pids)
+                .into_iter()
+                .filter_map(known)
+                .collect();
+            let undo = Undo::Continue {
+                processes: processes.clone(),
+                boot: boot_id(),
+            };
+            let hold = |pid: i32| {
+                child::signal(pid, libc::SIGSTOP)
+                    .map_err(|e| format!("process {pid} cannot be held: {e}"))
+            };
             let same = |(pid, started): &&(i32, u64)| child::start_time(*pid) == Some(*started);
-            (undo, Box::new(move || processes.iter().filter(same).try_for_each(|(pid, _)| hold(*pid))))
-        }
-        Act::Switch { file, was, to } => {
-            let undo = Undo::WriteFile { path: file.clone(), content: was.clone() };
             (
                 undo,
                 Box::new(move || {
-                    std::fs::write(file, to).map_err(|e| format!("{} cannot be set: {e}", file.display()))
+                    processes
+                        .iter()
+                        .filter(same)
+                        .try_for_each(|(pid, _)| hold(*pid))
+                }),
+            )
+        }
+        Act::Switch { file, was, to } => {
+            let undo = Undo::WriteFile {
+                path: file.clone(),
+                content: was.clone(),
+            };
+            (
+                undo,
+                Box::new(move || {
+                    std::fs::write(file, to)
+                        .map_err(|e| format!("{} cannot be set: {e}", file.display()))
                 }),
             )
         }
@@ -336,7 +506,10 @@ mod tests {
     fn lists_of_cpus_and_switches_read_as_the_kernel_writes_them() {
         assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
         assert_eq!(parse_list(&list(&[0, 1, 2, 5])).unwrap(), [0, 1, 2, 5]);
-        assert_eq!((chosen("always [madvise] never\n"), chosen("always")), (Some("madvise"), None));
+        assert_eq!(
+            (chosen("always [madvise] never\n"), chosen("always")),
+            (Some("madvise"), None)
+        );
     }
 
     #[test]
@@ -344,27 +517,55 @@ mod tests {
         let online = trace::online_cpus().unwrap();
         let mut command = Command::new("sh");
         // It has used CPU time when it says so.
-        command.args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo; read x"]);
-        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        let mut server = fingerpost_sys::task::on_cpus(&mut command, &online[..1]).spawn().unwrap();
+        command.args([
+            "-c",
+            "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo; read x",
+        ]);
+        command
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped());
+        let mut server = fingerpost_sys::task::on_cpus(&mut command, &online[..1])
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(server.stdout.as_mut().unwrap()), &mut line).unwrap();
+        std::io::BufRead::read_line(
+            &mut std::io::BufReader::new(server.stdout.as_mut().unwrap()),
+            &mut line,
+        )
+        .unwrap();
         let pid = server.id() as i32;
-        let scope = Scope { subjects: Subjects { servers: vec![pid], clients: vec![] }, ..Scope::default() };
+        let scope = Scope {
+            subjects: Subjects {
+                servers: vec![pid],
+                clients: vec![],
+            },
+            ..Scope::default()
+        };
         let all = levers(&scope);
         let wider = all.iter().find(|l| l.offer.change == Change::Cpus);
         assert_eq!(wider.is_some(), online.len() > 1, "{all:?}");
         if let Some(lever) = wider {
-            assert!(lever.offer.what.ends_with("instead of 0"), "{}", lever.offer.what);
+            assert!(
+                lever.offer.what.ends_with("instead of 0"),
+                "{}",
+                lever.offer.what
+            );
             let dir = tempfile::tempdir().unwrap();
             let mut scratch = Scratch::create_in(dir.path()).unwrap();
             let mut pulled = Pulled::default();
             // Of what the lever does the threads alone: a set of CPUs needs root.
             let lever = Lever {
-                acts: lever.acts.iter().filter(|a| matches!(a, Act::Threads(..))).cloned().collect(),
+                acts: lever
+                    .acts
+                    .iter()
+                    .filter(|a| matches!(a, Act::Threads(..)))
+                    .cloned()
+                    .collect(),
                 ..lever.clone()
             };
-            pulled.pull(&lever, &mut scratch, Duration::from_secs(1)).unwrap();
+            pulled
+                .pull(&lever, &mut scratch, Duration::from_secs(1))
+                .unwrap();
             assert_eq!(allowed_together(&[pid]).len(), online.len());
             pulled.release(&mut scratch).unwrap();
             assert_eq!(allowed_together(&[pid]).len(), 1);
@@ -383,7 +584,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut scratch = Scratch::create_in(dir.path()).unwrap();
         let mut pulled = Pulled::default();
-        pulled.pull(&lever, &mut scratch, Duration::from_secs(1)).unwrap();
+        pulled
+            .pull(&lever, &mut scratch, Duration::from_secs(1))
+            .unwrap();
         let deadline = std::time::Instant::now() + Duration::from_secs(10);
         while state() != 'T' && std::time::Instant::now() < deadline {
             std::thread::yield_now();
@@ -402,10 +605,26 @@ mod tests {
     #[test]
     fn what_others_live_under_is_left_alone_unless_that_is_allowed() {
         let switch = Lever {
-            offer: Offer { change: Change::HugePages, what: String::new(), hindrance: None },
-            acts: vec![Act::Switch { file: HUGE_PAGES.into(), was: "never".into(), to: "always".into() }],
+            offer: Offer {
+                change: Change::HugePages,
+                what: String::new(),
+                hindrance: None,
+            },
+            acts: vec![Act::Switch {
+                file: HUGE_PAGES.into(),
+                was: "never".into(),
+                to: "always".into(),
+            }],
         };
-        let of = |beyond_ours| hindrance(&switch, &Scope { beyond_ours, ..Scope::default() });
+        let of = |beyond_ours| {
+            hindrance(
+                &switch,
+                &Scope {
+                    beyond_ours,
+                    ..Scope::default()
+                },
+            )
+        };
         if system::is_root() {
             assert!(of(false).unwrap().contains("--allow-system-changes"));
             assert_eq!(of(true), None);

@@ -10,7 +10,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fingerpost_diagnose::deciding::{Course, Offer, Planned, Policy, course as course_of, plan, verdict};
+use fingerpost_diagnose::deciding::{
+    Course, Offer, Planned, Policy, course as course_of, plan, verdict,
+};
 use fingerpost_record::{Answer, Asked, Experiment, Finding, Measure, Params, Profile};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::trace::monotonic_ns;
@@ -38,9 +40,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn turn(enough: &mut dyn FnMut() -> bool) -> Result<Turn, String> {
     Turn::take(TURN, PATIENCE, enough).map_err(|why| match why {
         NoTurn::Kept => {
-            format!("another command on this host has been experimenting for {} s; try again later", PATIENCE.as_secs())
+            format!(
+                "another command on this host has been experimenting for {} s; try again later",
+                PATIENCE.as_secs()
+            )
         }
-        NoTurn::Stopped => "it was interrupted while another command on this host experimented".to_owned(),
+        NoTurn::Stopped => {
+            "it was interrupted while another command on this host experimented".to_owned()
+        }
     })
 }
 
@@ -71,20 +78,35 @@ pub struct Question<'a> {
 
 /// Decides between the suspects of a step of a private server, where that is needed and possible: its load once more,
 /// with experiments in it. Experiments go to the sink, and the findings are returned as they are after them.
-pub fn decide(workload: &mut dyn Workload, question: &Question, sink: &mut dyn Sink) -> Vec<Finding> {
+pub fn decide(
+    workload: &mut dyn Workload,
+    question: &Question,
+    sink: &mut dyn Sink,
+) -> Vec<Finding> {
     let Some(prepared) = prepare(workload, question).filter(|_| !sink.interrupted()) else {
         return question.findings.to_vec();
     };
-    sink.progress(&format!("{} {}: changing one thing at a time", workload.name(), question.params), 0.99);
+    sink.progress(
+        &format!(
+            "{} {}: changing one thing at a time",
+            workload.name(),
+            question.params
+        ),
+        0.99,
+    );
     let experiments = match under_load(workload, question, &prepared) {
         Ok(experiments) => experiments,
         Err(sentence) => {
-            sink.warn(&format!("the suspects could not be told apart by experiment: {sentence}"));
+            sink.warn(&format!(
+                "the suspects could not be told apart by experiment: {sentence}"
+            ));
             return question.findings.to_vec();
         }
     };
     let found = verdict(question.findings, &experiments);
-    experiments.into_iter().for_each(|experiment| sink.experiment(experiment));
+    experiments
+        .into_iter()
+        .for_each(|experiment| sink.experiment(experiment));
     found
 }
 
@@ -93,7 +115,9 @@ pub fn decide(workload: &mut dyn Workload, question: &Question, sink: &mut dyn S
 /// # Errors
 /// A sentence: why they could not be carried out.
 pub fn ask(workload: &mut dyn Workload, question: &Question) -> Result<Vec<Experiment>, String> {
-    prepare(workload, question).map_or(Ok(Vec::new()), |prepared| under_load(workload, question, &prepared))
+    prepare(workload, question).map_or(Ok(Vec::new()), |prepared| {
+        under_load(workload, question, &prepared)
+    })
 }
 
 /// What can be changed here, which of it is to be, and whom to ask.
@@ -107,10 +131,18 @@ struct Prepared {
 fn prepare(workload: &dyn Workload, question: &Question) -> Option<Prepared> {
     let stamps = workload.stamps()?;
     let (own_neighbours, beyond_ours) = (question.own_neighbours.clone(), question.beyond_ours);
-    let levers = levers(&Scope { subjects: workload.subjects(), own_neighbours, beyond_ours });
+    let levers = levers(&Scope {
+        subjects: workload.subjects(),
+        own_neighbours,
+        beyond_ours,
+    });
     let offers: Vec<Offer> = levers.iter().map(|l| l.offer.clone()).collect();
     let planned = plan(question.findings, &offers, question.policy, question.most);
-    (!planned.is_empty()).then_some(Prepared { levers, planned, stamps })
+    (!planned.is_empty()).then_some(Prepared {
+        levers,
+        planned,
+        stamps,
+    })
 }
 
 /// Loads the server once more, and carries the experiments out meanwhile.
@@ -119,40 +151,68 @@ fn under_load(
     question: &Question,
     prepared: &Prepared,
 ) -> Result<Vec<Experiment>, String> {
-    let Prepared { levers, planned, stamps } = prepared;
+    let Prepared {
+        levers,
+        planned,
+        stamps,
+    } = prepared;
     let (rate, latency) = question.load;
-    let by = if question.closed { Measure::Rate } else { Measure::Latency };
+    let by = if question.closed {
+        Measure::Rate
+    } else {
+        Measure::Latency
+    };
     let name = workload.name();
     let each: Vec<(&Lever, Course, Experiment)> = planned
         .iter()
         .map(|p| {
             let lever = &levers[p.offer];
-            (lever, course_of(lever.offer.change, rate, latency), blank(name, question.params, lever, p, by))
+            (
+                lever,
+                course_of(lever.offer.change, rate, latency),
+                blank(name, question.params, lever, p, by),
+            )
         })
         .collect();
-    let possible = each.iter().filter(|(lever, ..)| lever.offer.hindrance.is_none());
+    let possible = each
+        .iter()
+        .filter(|(lever, ..)| lever.offer.hindrance.is_none());
     let seconds: f64 = possible.map(|(_, course, _)| course.seconds()).sum();
     if seconds == 0.0 {
-        return Ok(each.into_iter().map(|(.., experiment)| experiment).collect());
+        return Ok(each
+            .into_iter()
+            .map(|(.., experiment)| experiment)
+            .collect());
     }
     let _turn = turn(&mut || false)?;
     let scratch = Scratch::create_guarded().map_err(|e| format!("no journal can be kept: {e}"))?;
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();
-        let conductor = thread::Builder::new().spawn_scoped(scope, move || conduct(each, scratch, stamps, &told));
-        let step =
-            workload.step_observed(question.params, Duration::from_secs_f64(seconds * SLACK + MARGIN), &mut || {
-                _ = tell.send(())
-            });
+        let conductor = thread::Builder::new()
+            .spawn_scoped(scope, move || conduct(each, scratch, stamps, &told));
+        let step = workload.step_observed(
+            question.params,
+            Duration::from_secs_f64(seconds * SLACK + MARGIN),
+            &mut || _ = tell.send(()),
+        );
         drop(tell);
-        let conductor = conductor.map_err(|e| format!("the thread that changes things could not be started: {e}"))?;
-        let experiments = conductor.join().map_err(|_| "the thread that changes things met a defect".to_owned())?;
+        let conductor = conductor
+            .map_err(|e| format!("the thread that changes things could not be started: {e}"))?;
+        let experiments = conductor
+            .join()
+            .map_err(|_| "the thread that changes things met a defect".to_owned())?;
         step.map(|_| experiments).map_err(|e| e.to_string())
     })
 }
 
 /// An experiment before it is carried out.
-fn blank(workload: &str, params: &Params, lever: &Lever, planned: &Planned, by: Measure) -> Experiment {
+fn blank(
+    workload: &str,
+    params: &Params,
+    lever: &Lever,
+    planned: &Planned,
+    by: Measure,
+) -> Experiment {
     let hindrance = lever.offer.hindrance.clone();
     Experiment {
         workload: workload.to_owned(),
@@ -163,7 +223,11 @@ fn blank(workload: &str, params: &Params, lever: &Lever, planned: &Planned, by: 
         by,
         pairs: Vec::new(),
         effect: None,
-        answer: if hindrance.is_some() { Answer::NotDone } else { Answer::Unresolved },
+        answer: if hindrance.is_some() {
+            Answer::NotDone
+        } else {
+            Answer::Unresolved
+        },
         reason: hindrance,
     }
 }
@@ -184,7 +248,11 @@ fn conduct(
             return experiment;
         }
         let asked = |settle_s: f64, stretch_s: f64| stamped(stamps, told, settle_s, stretch_s);
-        carry_out(&mut Asking::new(lever, &mut scratch, asked), &course, experiment)
+        carry_out(
+            &mut Asking::new(lever, &mut scratch, asked),
+            &course,
+            experiment,
+        )
     });
     let experiments = carried.collect();
     stamps.set(false);
@@ -202,13 +270,19 @@ struct Asking<'a, A> {
 
 impl<'a, A: FnMut(f64, f64) -> Result<Option<Asked>, Over>> Asking<'a, A> {
     fn new(lever: &'a Lever, scratch: &'a mut Scratch, asked: A) -> Self {
-        Asking { lever, pulled: Pulled::default(), scratch, asked }
+        Asking {
+            lever,
+            pulled: Pulled::default(),
+            scratch,
+            asked,
+        }
     }
 }
 
 impl<A: FnMut(f64, f64) -> Result<Option<Asked>, Over>> Executor for Asking<'_, A> {
     fn change(&mut self, limit_s: f64) -> Result<(), String> {
-        self.pulled.pull(self.lever, self.scratch, Duration::from_secs_f64(limit_s))
+        self.pulled
+            .pull(self.lever, self.scratch, Duration::from_secs_f64(limit_s))
     }
 
     fn restore(&mut self) -> Result<(), String> {
@@ -222,12 +296,21 @@ impl<A: FnMut(f64, f64) -> Result<Option<Asked>, Over>> Executor for Asking<'_, 
 
 /// Asks a server of ours under load: its generators' own account says how many requests ended when. `load` is closed
 /// when the load is over.
-fn stamped(stamps: &Stamps, load: &mpsc::Receiver<()>, settle_s: f64, stretch_s: f64) -> Result<Option<Asked>, Over> {
+fn stamped(
+    stamps: &Stamps,
+    load: &mpsc::Receiver<()>,
+    settle_s: f64,
+    stretch_s: f64,
+) -> Result<Option<Asked>, Over> {
     let wait = |seconds: f64| {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         let wait = || load.recv_timeout(end.saturating_duration_since(Instant::now()));
         // A word that came before is no end.
-        if wait().and_then(|()| wait()) == Err(mpsc::RecvTimeoutError::Timeout) { Ok(()) } else { Err(Over) }
+        if wait().and_then(|()| wait()) == Err(mpsc::RecvTimeoutError::Timeout) {
+            Ok(())
+        } else {
+            Err(Over)
+        }
     };
     // Stamping goes on all the time: what is under way when it is switched on would be missing.
     stamps.set(true);
@@ -236,10 +319,18 @@ fn stamped(stamps: &Stamps, load: &mpsc::Receiver<()>, settle_s: f64, stretch_s:
     wait(stretch_s)?;
     let end = monotonic_ns();
     let drained = stamps.drain();
-    let ended = drained.stamps.iter().filter(|s| (begin..end).contains(&s.end));
+    let ended = drained
+        .stamps
+        .iter()
+        .filter(|s| (begin..end).contains(&s.end));
     let ended: Vec<u64> = ended.map(|s| s.end.saturating_sub(s.start)).collect();
     let requests = ended.len() as u64;
-    let latency_ns = (requests > 0).then(|| ended.iter().map(|l| *l as f64).sum::<f64>() / requests as f64);
-    let asked = Asked { requests, seconds: end.saturating_sub(begin) as f64 * 1e-9, latency_ns };
+    let latency_ns =
+        (requests > 0).then(|| ended.iter().map(|l| *l as f64).sum::<f64>() / requests as f64);
+    let asked = Asked {
+        requests,
+        seconds: end.saturating_sub(begin) as f64 * 1e-9,
+        latency_ns,
+    };
     Ok((drained.lost == 0).then_some(asked))
 }

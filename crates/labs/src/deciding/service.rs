@@ -49,14 +49,22 @@ pub struct Running<'a> {
 ///
 /// # Errors
 /// A sentence: nothing could be counted, or no journal be kept; then nothing was changed.
-pub fn on_service(running: &Running, tell: &mut dyn FnMut(&str)) -> Result<Vec<Experiment>, String> {
+pub fn on_service(
+    running: &Running,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<Experiment>, String> {
     let scope = Scope {
-        subjects: Subjects { servers: running.pids.to_vec(), clients: Vec::new() },
+        subjects: Subjects {
+            servers: running.pids.to_vec(),
+            clients: Vec::new(),
+        },
         own_neighbours: running.hold.to_vec(),
         beyond_ours: false,
     };
-    let levers: Vec<Lever> =
-        levers(&scope).into_iter().filter(|lever| HARMLESS.contains(&lever.offer.change)).collect();
+    let levers: Vec<Lever> = levers(&scope)
+        .into_iter()
+        .filter(|lever| HARMLESS.contains(&lever.offer.change))
+        .collect();
     let offers: Vec<Offer> = levers.iter().map(|l| l.offer.clone()).collect();
     let planned = plan(running.findings, &offers, Policy::Asked, MOST);
     if planned.is_empty() {
@@ -68,12 +76,21 @@ pub fn on_service(running: &Running, tell: &mut dyn FnMut(&str)) -> Result<Vec<E
     }
     let _turn = turn(&mut || running.stop.load(Ordering::Relaxed))?;
     let mut counter = Counter::open(running.pids, running.groups)?;
-    let mut scratch = Scratch::create_guarded().map_err(|e| format!("no journal can be kept: {e}"))?;
+    let mut scratch =
+        Scratch::create_guarded().map_err(|e| format!("no journal can be kept: {e}"))?;
     let before = rustix::process::getpriority_process(None).ok();
     // So that changes are undone in time beside busy neighbours; where the user may have it.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
-    let each =
-        planned.iter().map(|planned| one(running, &levers[planned.offer], planned, &mut counter, &mut scratch, tell));
+    let each = planned.iter().map(|planned| {
+        one(
+            running,
+            &levers[planned.offer],
+            planned,
+            &mut counter,
+            &mut scratch,
+            tell,
+        )
+    });
     let experiments = each.collect();
     let _ = before.map(|nice| rustix::process::setpriority_process(None, nice));
     Ok(experiments)
@@ -92,18 +109,27 @@ fn one(
         return experiment;
     }
     if running.stop.load(Ordering::Relaxed) {
-        return Experiment { answer: Answer::NotDone, reason: Some("it was interrupted before".into()), ..experiment };
+        return Experiment {
+            answer: Answer::NotDone,
+            reason: Some("it was interrupted before".into()),
+            ..experiment
+        };
     }
     let course = course_of(lever.offer.change, running.load.0, running.load.1);
     let stretch = (course.stretch_s + course.settle_s) * 1e3;
-    tell(&format!("{} times for {stretch:.0} ms: {}; undone each time", course.pairs, lever.offer.what));
+    tell(&format!(
+        "{} times for {stretch:.0} ms: {}; undone each time",
+        course.pairs, lever.offer.what
+    ));
     let stop = running.stop;
     // The kernel's events say how long its requests took.
     let asked = |settle_s: f64, stretch_s: f64| {
         if slept(stop, Duration::from_secs_f64(settle_s)) {
             return Err(Over);
         }
-        let counted = counter.count(Duration::from_secs_f64(stretch_s), &mut |pause| slept(stop, pause));
+        let counted = counter.count(Duration::from_secs_f64(stretch_s), &mut |pause| {
+            slept(stop, pause)
+        });
         if stop.load(Ordering::Relaxed) {
             return Err(Over);
         }

@@ -39,7 +39,8 @@ pub const SETTING: Setting = Setting::new(
 .one_of(&["on", "off"]);
 
 /// What their rows are, beside whichever server.
-pub const MEANING: &str = "how long a small task takes from when it is due, beside an idle and beside a loaded server";
+pub const MEANING: &str =
+    "how long a small task takes from when it is due, beside an idle and beside a loaded server";
 
 /// A lab beside whose server they are measured.
 ///
@@ -78,7 +79,9 @@ type Rounds = BTreeMap<(Load, Task), Vec<Turns>>;
 
 /// How long each of the six stretches is, of a lab that has this much time.
 pub fn length(time: Duration) -> Duration {
-    time.mul_f64(SHARE).div_f64((2 * ROUNDS) as f64 * (1.0 + LONGEST_WARM_UP)).max(SHORTEST)
+    time.mul_f64(SHARE)
+        .div_f64((2 * ROUNDS) as f64 * (1.0 + LONGEST_WARM_UP))
+        .max(SHORTEST)
 }
 
 impl Beside {
@@ -88,15 +91,28 @@ impl Beside {
     }
 
     /// Measures the tasks beside a workload that was started, in stretches of this length, and tells the rows.
-    pub fn measure(&self, desktop: &mut Desktop, workload: &mut dyn Workload, length: Duration, sink: &mut dyn Sink) {
-        let Some(step) = self.most(workload) else { return };
+    pub fn measure(
+        &self,
+        desktop: &mut Desktop,
+        workload: &mut dyn Workload,
+        length: Duration,
+        sink: &mut dyn Sink,
+    ) {
+        let Some(step) = self.most(workload) else {
+            return;
+        };
         let times = ((self.warm_up)(length), length);
-        self.rounds(&step, sink, &mut |load| stretch(desktop, workload, load, &step, times));
+        self.rounds(&step, sink, &mut |load| {
+            stretch(desktop, workload, load, &step, times)
+        });
     }
 
     /// The step with the most who ask; of several the first one, which of a web server has connections that are kept.
     fn most(&self, workload: &dyn Workload) -> Option<Params> {
-        let steps = workload.steps().into_iter().filter_map(|step| Some((step.int(self.by)?, step)));
+        let steps = workload
+            .steps()
+            .into_iter()
+            .filter_map(|step| Some((step.int(self.by)?, step)));
         steps.rev().max_by_key(|(n, _)| *n).map(|(_, step)| step)
     }
 
@@ -113,17 +129,27 @@ impl Beside {
         while let Some(turn) = course.next(failed || sink.interrupted()) {
             let load = [Load::Idle, Load::Most][turn.step];
             sink.progress(
-                &format!("{}, a desktop's tasks beside it, round {} of {ROUNDS}", self.lab, turn.round + 1),
+                &format!(
+                    "{}, a desktop's tasks beside it, round {} of {ROUNDS}",
+                    self.lab,
+                    turn.round + 1
+                ),
                 0.97,
             );
             let (turns, failure) = match stretch(load) {
                 Ok(turns) => (turns, None),
                 Err(error) => (Vec::new(), Some(error.to_string())),
             };
-            turns.into_iter().for_each(|(task, turns)| all.entry((load, task)).or_default().push(turns));
+            turns
+                .into_iter()
+                .for_each(|(task, turns)| all.entry((load, task)).or_default().push(turns));
             for task in Task::ALL {
                 let rounds = all.get(&(load, task)).map_or(&[][..], Vec::as_slice);
-                sink.measurement(self.row(&self.params(step, load, task), rounds, failure.as_deref()));
+                sink.measurement(self.row(
+                    &self.params(step, load, task),
+                    rounds,
+                    failure.as_deref(),
+                ));
             }
             failed = failure.is_some();
         }
@@ -140,15 +166,26 @@ impl Beside {
 
     fn row(&self, params: &Params, rounds: &[Turns], failure: Option<&str>) -> Measurement {
         let none = || {
-            let why = failure.map(str::to_owned).or_else(|| rounds.iter().find_map(|r| r.why.clone()));
-            (Outcome::Failed, why.unwrap_or_else(|| "no turn was due".into()))
+            let why = failure
+                .map(str::to_owned)
+                .or_else(|| rounds.iter().find_map(|r| r.why.clone()));
+            (
+                Outcome::Failed,
+                why.unwrap_or_else(|| "no turn was due".into()),
+            )
         };
         let mut together = Histogram::default();
-        rounds.iter().for_each(|turns| together.add_counted(&turns.latencies));
+        rounds
+            .iter()
+            .for_each(|turns| together.add_counted(&turns.latencies));
         // The middle of a bucket may lie above the longest turn, which is known exactly.
         let worst = rounds.iter().map(|turns| turns.worst_ns).max().unwrap_or(0);
         let at = |q| together.quantile(q).map_or(0.0, |ns| ns.min(worst) as f64);
-        let percentiles = Some(Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) });
+        let percentiles = Some(Percentiles {
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+        });
         self.rows.row(
             params.clone(),
             rounds.iter().filter_map(process).collect(),
@@ -172,7 +209,9 @@ fn stretch(
         Load::Idle => desktop.begin(warm_up, measured)?,
         Load::Most => {
             let mut begun = Err(LabError::Failed("the load did not begin".to_owned()));
-            workload.step_observed(step, length, &mut || begun = desktop.begin(warm_up, measured))?;
+            workload.step_observed(step, length, &mut || {
+                begun = desktop.begin(warm_up, measured)
+            })?;
             begun?;
         }
     }
@@ -183,13 +222,19 @@ fn process(turns: &Turns) -> Option<Process> {
     let median = quantile(&turns.latencies, 0.5)? as f64;
     let made: u64 = turns.latencies.iter().map(|(_, n)| n).sum();
     let counters = BTreeMap::from([
-        ("p99".to_owned(), quantile(&turns.latencies, 0.99)?.min(turns.worst_ns) as f64),
+        (
+            "p99".to_owned(),
+            quantile(&turns.latencies, 0.99)?.min(turns.worst_ns) as f64,
+        ),
         ("max".to_owned(), turns.worst_ns as f64),
         ("missed".to_owned(), turns.missed as f64),
         ("unfinished".to_owned(), turns.unfinished as f64),
         ("errors".to_owned(), turns.failed as f64),
     ]);
-    Some(Process { counters, ..Process::of_one(median, made) })
+    Some(Process {
+        counters,
+        ..Process::of_one(median, made)
+    })
 }
 
 /// What speaks against the figures.
@@ -198,8 +243,15 @@ fn doubt(rounds: &[Turns], failure: Option<&str>) -> Option<String> {
         return Some(later_round_failed(why));
     }
     let failed: u64 = rounds.iter().map(|r| r.failed).sum();
-    let made: u64 = rounds.iter().flat_map(|r| &r.latencies).map(|(_, n)| n).sum();
-    if let (true, Some(why)) = (too_many_errors(failed, made), rounds.iter().rev().find_map(|r| r.why.as_ref())) {
+    let made: u64 = rounds
+        .iter()
+        .flat_map(|r| &r.latencies)
+        .map(|(_, n)| n)
+        .sum();
+    if let (true, Some(why)) = (
+        too_many_errors(failed, made),
+        rounds.iter().rev().find_map(|r| r.why.as_ref()),
+    ) {
         return Some(format!("{failed} turns failed: {why}"));
     }
     let unfinished: u64 = rounds.iter().map(|r| r.unfinished).sum();
@@ -218,7 +270,10 @@ mod tests {
 
     const OF_A_LAB: Beside = Beside {
         lab: "database",
-        rows: Definition { probe: "database.desktop", ..Definition::LATENCY },
+        rows: Definition {
+            probe: "database.desktop",
+            ..Definition::LATENCY
+        },
         by: "clients",
         of_load: &["mix", "clients"],
         warm_up: |length| length / 4,
@@ -229,15 +284,29 @@ mod tests {
             .map(|task| {
                 (
                     task,
-                    Turns { latencies: vec![(ns, 99), (10 * ns, 1)], worst_ns: 10 * ns, missed: 1, ..Turns::default() },
+                    Turns {
+                        latencies: vec![(ns, 99), (10 * ns, 1)],
+                        worst_ns: 10 * ns,
+                        missed: 1,
+                        ..Turns::default()
+                    },
                 )
             })
             .to_vec()
     }
 
     fn told(fails: Option<usize>) -> (Vec<Load>, Listener) {
-        let (mut sink, mut order) = (Listener { patience: 100, ..Listener::default() }, Vec::new());
-        let step = Params::new().with("engine", "sqlite").with("mix", "read").with("clients", 50);
+        let (mut sink, mut order) = (
+            Listener {
+                patience: 100,
+                ..Listener::default()
+            },
+            Vec::new(),
+        );
+        let step = Params::new()
+            .with("engine", "sqlite")
+            .with("mix", "read")
+            .with("clients", 50);
         OF_A_LAB.rounds(&step, &mut sink, &mut |load| {
             order.push(load);
             if fails == Some(order.len()) {
@@ -249,20 +318,47 @@ mod tests {
     }
 
     fn find<'a>(sink: &'a Listener, load: &str, task: &str) -> &'a Measurement {
-        let is = |m: &&Measurement, key: &str, value: &str| m.params.get(key).is_some_and(|v| v.to_string() == value);
-        sink.rows.iter().find(|m| is(m, "load", load) && is(m, "task", task)).unwrap()
+        let is = |m: &&Measurement, key: &str, value: &str| {
+            m.params.get(key).is_some_and(|v| v.to_string() == value)
+        };
+        sink.rows
+            .iter()
+            .find(|m| is(m, "load", load) && is(m, "task", task))
+            .unwrap()
     }
 
     #[test]
     fn idle_and_loaded_alternate_and_each_task_has_a_row_for_both() {
         let (order, sink) = told(None);
-        assert_eq!(order, [Load::Idle, Load::Most, Load::Most, Load::Idle, Load::Idle, Load::Most]);
+        assert_eq!(
+            order,
+            [
+                Load::Idle,
+                Load::Most,
+                Load::Most,
+                Load::Idle,
+                Load::Idle,
+                Load::Most
+            ]
+        );
         assert_eq!(sink.rows.len(), 6);
         let (idle, loaded) = (find(&sink, "idle", "exec"), find(&sink, "most", "exec"));
-        assert_eq!((idle.estimate.unwrap().value, loaded.estimate.unwrap().value), (100.0, 200.0));
+        assert_eq!(
+            (idle.estimate.unwrap().value, loaded.estimate.unwrap().value),
+            (100.0, 200.0)
+        );
         assert_eq!((idle.outcome, idle.processes.len()), (Outcome::Measured, 3));
-        assert_eq!((idle.params.int("clients"), loaded.params.int("clients")), (None, Some(50)));
-        assert_eq!((loaded.processes[0].counters["max"], loaded.processes[0].counters["missed"]), (2000.0, 1.0));
+        assert_eq!(
+            (idle.params.int("clients"), loaded.params.int("clients")),
+            (None, Some(50))
+        );
+        assert_eq!(
+            (
+                loaded.processes[0].counters["max"],
+                loaded.processes[0].counters["missed"]
+            ),
+            (2000.0, 1.0)
+        );
     }
 
     /// Steps of a web server with connections that are kept and without.
@@ -276,13 +372,18 @@ mod tests {
             Ok(())
         }
         fn steps(&self) -> Vec<Params> {
-            let of = |keep: &str, n: i64| Params::new().with("keepalive", keep).with("connections", n);
+            let of =
+                |keep: &str, n: i64| Params::new().with("keepalive", keep).with("connections", n);
             [of("on", 1), of("on", 10), of("off", 1), of("off", 10)].to_vec()
         }
         fn subjects(&self) -> fingerpost_workloads::Subjects {
             fingerpost_workloads::Subjects::default()
         }
-        fn step(&mut self, _: &Params, _: Duration) -> Result<fingerpost_workloads::Step, LabError> {
+        fn step(
+            &mut self,
+            _: &Params,
+            _: Duration,
+        ) -> Result<fingerpost_workloads::Step, LabError> {
             Ok(fingerpost_workloads::Step::default())
         }
         fn stop(&mut self) {}
@@ -290,16 +391,37 @@ mod tests {
 
     #[test]
     fn the_load_is_the_first_step_with_the_most_who_ask() {
-        let of_web = Beside { by: "connections", of_load: &["connections"], ..OF_A_LAB };
-        assert_eq!(of_web.most(&Steps), Some(Params::new().with("keepalive", "on").with("connections", 10)));
+        let of_web = Beside {
+            by: "connections",
+            of_load: &["connections"],
+            ..OF_A_LAB
+        };
+        assert_eq!(
+            of_web.most(&Steps),
+            Some(
+                Params::new()
+                    .with("keepalive", "on")
+                    .with("connections", 10)
+            )
+        );
         assert_eq!(OF_A_LAB.most(&Steps), None);
     }
 
     #[test]
     fn no_percentile_is_above_the_longest_turn() {
-        let turns = Turns { latencies: vec![(1001, 1)], worst_ns: 1000, ..Turns::default() };
+        let turns = Turns {
+            latencies: vec![(1001, 1)],
+            worst_ns: 1000,
+            ..Turns::default()
+        };
         let row = OF_A_LAB.row(&Params::new(), &vec![turns; ROUNDS], None);
-        assert_eq!((row.percentiles.unwrap().p99, row.processes[0].counters["p99"]), (1000.0, 1000.0));
+        assert_eq!(
+            (
+                row.percentiles.unwrap().p99,
+                row.processes[0].counters["p99"]
+            ),
+            (1000.0, 1000.0)
+        );
     }
 
     #[test]
@@ -307,21 +429,46 @@ mod tests {
         let (order, sink) = told(Some(2));
         assert_eq!(order.len(), 2);
         assert_eq!(
-            (find(&sink, "most", "waker").outcome, find(&sink, "idle", "waker").outcome),
+            (
+                find(&sink, "most", "waker").outcome,
+                find(&sink, "idle", "waker").outcome
+            ),
             (Outcome::Failed, Outcome::Untrusted)
         );
         let (_, sink) = told(Some(3));
-        assert!(find(&sink, "most", "read").reason.as_ref().unwrap().contains("fell over"));
+        assert!(
+            find(&sink, "most", "read")
+                .reason
+                .as_ref()
+                .unwrap()
+                .contains("fell over")
+        );
         let one = |turns: Turns| doubt(&[turns.clone(), turns.clone(), turns], None);
         assert_eq!(one(Turns::default()), None);
         assert!(
-            one(Turns { failed: 2, why: Some("no such file".into()), ..Turns::default() })
-                .unwrap()
-                .contains("6 turns failed: no such")
+            one(Turns {
+                failed: 2,
+                why: Some("no such file".into()),
+                ..Turns::default()
+            })
+            .unwrap()
+            .contains("6 turns failed: no such")
         );
-        let few = Turns { failed: 1, why: Some("no such file".into()), latencies: vec![(1, 999)], ..Turns::default() };
+        let few = Turns {
+            failed: 1,
+            why: Some("no such file".into()),
+            latencies: vec![(1, 999)],
+            ..Turns::default()
+        };
         assert_eq!(one(few), None, "one in a thousand is counted only");
-        assert!(one(Turns { unfinished: 2, ..Turns::default() }).unwrap().starts_with("6 turns were due"));
+        assert!(
+            one(Turns {
+                unfinished: 2,
+                ..Turns::default()
+            })
+            .unwrap()
+            .starts_with("6 turns were due")
+        );
     }
 
     #[test]
@@ -331,7 +478,8 @@ mod tests {
             let (length, least) = (length(time), OF_A_LAB.cost(SHORTEST));
             assert!(
                 length >= SHORTEST
-                    && OF_A_LAB.cost(length) <= time.mul_f64(SHARE).max(least) + Duration::from_millis(1)
+                    && OF_A_LAB.cost(length)
+                        <= time.mul_f64(SHARE).max(least) + Duration::from_millis(1)
             );
         }
     }

@@ -33,7 +33,12 @@ impl Areas {
     ///
     /// # Errors
     /// A sentence. What was switched on until then is off again.
-    pub fn put_up(scratch: &mut Scratch, placement: &Placement, bytes: u64, slow: Throttle) -> Result<Areas, String> {
+    pub fn put_up(
+        scratch: &mut Scratch,
+        placement: &Placement,
+        bytes: u64,
+        slow: Throttle,
+    ) -> Result<Areas, String> {
         let mut areas = Areas::default();
         match areas.put_up_parts(scratch, placement, bytes, slow) {
             Ok(()) => Ok(areas),
@@ -75,7 +80,11 @@ impl Areas {
                 Part::Zram => self.zram(scratch, each)?,
             }
         }
-        if placement.zswap { self.zswap(scratch) } else { Ok(()) }
+        if placement.zswap {
+            self.zswap(scratch)
+        } else {
+            Ok(())
+        }
     }
 
     /// Takes everything down, newest first, and goes on where something fails.
@@ -84,16 +93,24 @@ impl Areas {
     }
 
     fn record(&mut self, scratch: &mut Scratch, undo: Undo) -> Result<(), String> {
-        let ticket = scratch.record(undo).map_err(|e| format!("cannot write the journal: {e}"))?;
+        let ticket = scratch
+            .record(undo)
+            .map_err(|e| format!("cannot write the journal: {e}"))?;
         self.tickets.push(ticket);
         Ok(())
     }
 
-    fn make_file(&mut self, scratch: &mut Scratch, dir: &Path, bytes: u64) -> Result<PathBuf, String> {
+    fn make_file(
+        &mut self,
+        scratch: &mut Scratch,
+        dir: &Path,
+        bytes: u64,
+    ) -> Result<PathBuf, String> {
         // The kernel names the real path in /proc/swaps and in sysfs.
-        let dir = fs::canonicalize(dir).map_err(|e| format!("cannot put a swap file in {}: {e}", dir.display()))?;
-        let free =
-            system::free_bytes(&dir).map_err(|e| format!("cannot tell the free space of {}: {e}", dir.display()))?;
+        let dir = fs::canonicalize(dir)
+            .map_err(|e| format!("cannot put a swap file in {}: {e}", dir.display()))?;
+        let free = system::free_bytes(&dir)
+            .map_err(|e| format!("cannot tell the free space of {}: {e}", dir.display()))?;
         if free < bytes + SPARE {
             return Err(format!(
                 "{} has {} MiB free, and a swap file of {} MiB does not fit",
@@ -102,11 +119,13 @@ impl Areas {
                 bytes >> 20
             ));
         }
-        let (own, ticket) =
-            scratch.directory_in(&dir).map_err(|e| format!("cannot put a swap file in {}: {e}", dir.display()))?;
+        let (own, ticket) = scratch
+            .directory_in(&dir)
+            .map_err(|e| format!("cannot put a swap file in {}: {e}", dir.display()))?;
         self.tickets.push(ticket);
         let path = own.join("swap");
-        swap::make_file(&path, bytes).map_err(|e| format!("cannot make the swap file {}: {e}", path.display()))?;
+        swap::make_file(&path, bytes)
+            .map_err(|e| format!("cannot make the swap file {}: {e}", path.display()))?;
         Ok(path)
     }
 
@@ -120,13 +139,22 @@ impl Areas {
     /// Formats a file or device of ours and switches it on, before everything that was there.
     fn switch_on(&mut self, scratch: &mut Scratch, path: &Path, bytes: u64) -> Result<(), String> {
         let trouble = |e: io::Error| {
-            let advice =
-                if e.raw_os_error() == Some(libc::EINVAL) { " (its file system may not carry swap files)" } else { "" };
+            let advice = if e.raw_os_error() == Some(libc::EINVAL) {
+                " (its file system may not carry swap files)"
+            } else {
+                ""
+            };
             format!("cannot swap to {}: {e}{advice}", path.display())
         };
         let uuid = swap::new_uuid().map_err(trouble)?;
         swap::format(path, bytes, uuid).map_err(trouble)?;
-        self.record(scratch, Undo::SwapOff { path: path.to_owned(), uuid })?;
+        self.record(
+            scratch,
+            Undo::SwapOff {
+                path: path.to_owned(),
+                uuid,
+            },
+        )?;
         swap::on(path, swap::TOP_PRIORITY).map_err(trouble)?;
         self.bytes += bytes;
         Ok(())
@@ -134,18 +162,29 @@ impl Areas {
 
     /// A partition keeps its header: only what `mkswap` gave up to swapping is used.
     fn partition(&mut self, scratch: &mut Scratch, path: &Path) -> Result<(), String> {
-        let path = fs::canonicalize(path).map_err(|e| format!("cannot use {}: {e}", path.display()))?;
+        let path =
+            fs::canonicalize(path).map_err(|e| format!("cannot use {}: {e}", path.display()))?;
         let name = path.display();
-        let uuid = swap::uuid_of(&path)
-            .ok_or_else(|| format!("{name} is no swap area: make it one with mkswap, which overwrites it"))?;
+        let uuid = swap::uuid_of(&path).ok_or_else(|| {
+            format!("{name} is no swap area: make it one with mkswap, which overwrites it")
+        })?;
         if swap::is_on(&path) {
             return Err(format!(
                 "{name} is in use as swap; Fingerpost switches only what it switched on itself: swapoff it first"
             ));
         }
-        self.record(scratch, Undo::SwapOff { path: path.clone(), uuid })?;
+        self.record(
+            scratch,
+            Undo::SwapOff {
+                path: path.clone(),
+                uuid,
+            },
+        )?;
         swap::on(&path, swap::TOP_PRIORITY).map_err(|e| format!("cannot swap to {name}: {e}"))?;
-        self.bytes += swap::areas().iter().find(|area| Path::new(&area.path) == path).map_or(0, |area| area.bytes);
+        self.bytes += swap::areas()
+            .iter()
+            .find(|area| Path::new(&area.path) == path)
+            .map_or(0, |area| area.bytes);
         Ok(())
     }
 
@@ -155,28 +194,64 @@ impl Areas {
         }
         let trouble = |e: io::Error| format!("cannot set up a zram device: {e}");
         let choice = zram::choose().map_err(trouble)?;
-        self.record(scratch, Undo::ZramReset { number: choice.number, bytes, remove: choice.make })?;
+        self.record(
+            scratch,
+            Undo::ZramReset {
+                number: choice.number,
+                bytes,
+                remove: choice.make,
+            },
+        )?;
         zram::set_up(choice, bytes).map_err(trouble)?;
         self.switch_on(scratch, &choice.device(), bytes)
     }
 
     fn zswap(&mut self, scratch: &mut Scratch) -> Result<(), String> {
-        let content = fs::read_to_string(ZSWAP).map_err(|e| format!("the kernel has no zswap here ({ZSWAP}: {e})"))?;
-        self.record(scratch, Undo::WriteFile { path: ZSWAP.into(), content })?;
+        let content = fs::read_to_string(ZSWAP)
+            .map_err(|e| format!("the kernel has no zswap here ({ZSWAP}: {e})"))?;
+        self.record(
+            scratch,
+            Undo::WriteFile {
+                path: ZSWAP.into(),
+                content,
+            },
+        )?;
         fs::write(ZSWAP, "Y").map_err(|e| format!("cannot switch zswap on: {e}"))
     }
 
-    fn slow_down(&mut self, scratch: &mut Scratch, device: &Path, slow: Throttle) -> Result<(), String> {
-        let number = loopdev::device_number(device).map_err(|e| format!("cannot look at {}: {e}", device.display()))?;
+    fn slow_down(
+        &mut self,
+        scratch: &mut Scratch,
+        device: &Path,
+        slow: Throttle,
+    ) -> Result<(), String> {
+        let number = loopdev::device_number(device)
+            .map_err(|e| format!("cannot look at {}: {e}", device.display()))?;
         self.slow.push(number);
-        let Some(root) = Hierarchies::of_self(&Paths::system()).block_root_v1() else { return Ok(()) };
+        let Some(root) = Hierarchies::of_self(&Paths::system()).block_root_v1() else {
+            return Ok(());
+        };
         let number = format!("{}:{}", number.0, number.1);
-        for (name, limit) in [("read_bps", slow.read_bytes), ("write_bps", slow.write_bytes)] {
+        for (name, limit) in [
+            ("read_bps", slow.read_bytes),
+            ("write_bps", slow.write_bytes),
+        ] {
             let file = root.join(format!("blkio.throttle.{name}_device"));
-            self.record(scratch, Undo::Unthrottle { file: file.clone(), device: number.clone() })?;
+            self.record(
+                scratch,
+                Undo::Unthrottle {
+                    file: file.clone(),
+                    device: number.clone(),
+                },
+            )?;
             let line = format!("{number} {}", limit.unwrap_or(0));
-            fs::write(&file, line)
-                .map_err(|e| format!("cannot make {} slow in {}: {e}", device.display(), file.display()))?;
+            fs::write(&file, line).map_err(|e| {
+                format!(
+                    "cannot make {} slow in {}: {e}",
+                    device.display(),
+                    file.display()
+                )
+            })?;
         }
         Ok(())
     }
@@ -198,9 +273,17 @@ pub fn switch_existing_off(scratch: &mut Scratch, available: u64) -> Result<Vec<
     let mut tickets = Vec::new();
     for area in off_order(areas) {
         let path = PathBuf::from(&area.path);
-        let undo = Undo::SwapOn { path: path.clone(), priority: area.priority };
-        tickets.push(scratch.record(undo).map_err(|e| format!("cannot write the journal: {e}"))?);
-        swap::off(&path).map_err(|e| format!("cannot switch off the swap area {}: {e}", area.path))?;
+        let undo = Undo::SwapOn {
+            path: path.clone(),
+            priority: area.priority,
+        };
+        tickets.push(
+            scratch
+                .record(undo)
+                .map_err(|e| format!("cannot write the journal: {e}"))?,
+        );
+        swap::off(&path)
+            .map_err(|e| format!("cannot switch off the swap area {}: {e}", area.path))?;
     }
     Ok(tickets)
 }
@@ -218,7 +301,11 @@ mod tests {
 
     #[test]
     fn the_kernels_own_priorities_come_back_in_their_order() {
-        let area = |path: &str, priority| SwapArea { path: path.into(), priority, ..SwapArea::default() };
+        let area = |path: &str, priority| SwapArea {
+            path: path.into(),
+            priority,
+            ..SwapArea::default()
+        };
         let off = off_order(vec![area("first", -2), area("fast", 5), area("second", -3)]);
         let on: Vec<&str> = off.iter().rev().map(|area| area.path.as_str()).collect();
         assert_eq!(on, ["fast", "first", "second"]);

@@ -109,7 +109,9 @@ impl Drives {
         self.system_known()?;
         let able = self.map.mounts.iter().filter(|m| self.able(drive, m));
         let with_room = able.filter_map(|m| Some((system::free_bytes(&m.point).ok()?, &m.point)));
-        let found = with_room.max_by_key(|(free, _)| *free).map(|(_, point)| point.clone());
+        let found = with_room
+            .max_by_key(|(free, _)| *free)
+            .map(|(_, point)| point.clone());
         found.ok_or_else(|| {
             let word = drive.word();
             format!(
@@ -144,7 +146,10 @@ impl Drives {
             return "no-swap".into();
         }
         areas.sort_by_key(|area| std::cmp::Reverse(area.priority));
-        let zswap = paths.value(ZSWAP).is_some_and(|value| value == "Y").then_some("zswap");
+        let zswap = paths
+            .value(ZSWAP)
+            .is_some_and(|value| value == "Y")
+            .then_some("zswap");
         let mut words: Vec<&str> = zswap.into_iter().collect();
         for word in areas.iter().map(|area| self.word_of(area)) {
             if !words.contains(&word) {
@@ -160,7 +165,14 @@ impl Drives {
             return "zram";
         }
         // A file is where its file system is; a partition is a device of its own.
-        let place = if area.kind == "file" { place } else { Place { device: None, ..place } };
+        let place = if area.kind == "file" {
+            place
+        } else {
+            Place {
+                device: None,
+                ..place
+            }
+        };
         if place.device.is_some() && place.device == self.system.device {
             return "file";
         }
@@ -174,11 +186,18 @@ impl Drives {
 }
 
 fn place(map: &Map, at: &Path) -> Place {
-    Place { device: map.device_of(at), disks: map.disks_of(at) }
+    Place {
+        device: map.device_of(at),
+        disks: map.disks_of(at),
+    }
 }
 
 fn list(disks: &Disks) -> String {
-    disks.iter().map(String::as_str).collect::<Vec<_>>().join(" and ")
+    disks
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(" and ")
 }
 
 #[cfg(test)]
@@ -204,18 +223,31 @@ mod tests {
             fs::create_dir_all(root.join(path)).unwrap();
         }
         for n in [1, 2] {
-            fs::write(root.join(format!("sys/block/sda/sda{n}/partition")), n.to_string()).unwrap();
+            fs::write(
+                root.join(format!("sys/block/sda/sda{n}/partition")),
+                n.to_string(),
+            )
+            .unwrap();
         }
         for (number, name) in [("8:1", "sda/sda1"), ("8:2", "sda/sda2"), ("8:16", "sdb")] {
-            symlink(format!("../../block/{name}"), root.join("sys/dev/block").join(number)).unwrap();
+            symlink(
+                format!("../../block/{name}"),
+                root.join("sys/dev/block").join(number),
+            )
+            .unwrap();
         }
         let (home, second) = (root.join("home"), root.join("second"));
         let mounts = [("8:1", Path::new("/")), ("8:2", &home), ("8:16", &second)];
-        let line = |(number, point): (&str, &Path)| format!("1 0 {number} / {} rw - ext4 /dev/x rw\n", point.display());
+        let line = |(number, point): (&str, &Path)| {
+            format!("1 0 {number} / {} rw - ext4 /dev/x rw\n", point.display())
+        };
         fs::write(root.join("proc/self/mountinfo"), mounts.map(line).concat()).unwrap();
         fs::write(
             root.join("proc/swaps"),
-            format!("Filename Type Size Used Priority\n{}", swaps.replace('@', &root.display().to_string())),
+            format!(
+                "Filename Type Size Used Priority\n{}",
+                swaps.replace('@', &root.display().to_string())
+            ),
         )
         .unwrap();
         let paths = Paths::under(root);
@@ -228,7 +260,10 @@ mod tests {
         let drives = Drives::read(&paths);
         assert_eq!(drives.find(Drive::Same), Ok(dir.path().join("home")));
         assert_eq!(drives.find(Drive::Other), Ok(dir.path().join("second")));
-        assert_eq!(drives.check(Drive::Other, &dir.path().join("second")), Ok(()));
+        assert_eq!(
+            drives.check(Drive::Other, &dir.path().join("second")),
+            Ok(())
+        );
         assert_eq!(drives.check(Drive::Same, &dir.path().join("home")), Ok(()));
         for (drive, place, words) in [
             (Drive::Other, "home", "would be `single`"),
@@ -244,12 +279,30 @@ mod tests {
     fn a_machine_of_one_drive_has_no_second_and_what_is_not_known_is_neither() {
         let (dir, paths) = machine("");
         let text = fs::read_to_string(dir.path().join("proc/self/mountinfo")).unwrap();
-        fs::write(dir.path().join("proc/self/mountinfo"), text.lines().next().unwrap()).unwrap();
-        assert!(Drives::read(&paths).find(Drive::Other).unwrap_err().contains("dual:PLACE"));
-        fs::write(dir.path().join("proc/self/mountinfo"), "1 0 0:33 / / rw - overlay overlay rw\n").unwrap();
+        fs::write(
+            dir.path().join("proc/self/mountinfo"),
+            text.lines().next().unwrap(),
+        )
+        .unwrap();
+        assert!(
+            Drives::read(&paths)
+                .find(Drive::Other)
+                .unwrap_err()
+                .contains("dual:PLACE")
+        );
+        fs::write(
+            dir.path().join("proc/self/mountinfo"),
+            "1 0 0:33 / / rw - overlay overlay rw\n",
+        )
+        .unwrap();
         let drives = Drives::read(&paths);
         for drive in [Drive::Same, Drive::Other] {
-            assert!(drives.check(drive, &dir.path().join("second")).unwrap_err().contains("cannot be told"));
+            assert!(
+                drives
+                    .check(drive, &dir.path().join("second"))
+                    .unwrap_err()
+                    .contains("cannot be told")
+            );
             assert!(drives.find(drive).is_err());
         }
     }
@@ -261,7 +314,10 @@ mod tests {
             ("/swapfile file 1024 0 -2\n", "file"),
             ("@/home/swap file 1024 0 -2\n", "single"),
             ("@/second/swap file 1024 0 -2\n", "dual"),
-            ("@/second/swap file 1024 0 -3\n/swapfile file 1024 0 -2\n", "file+dual"),
+            (
+                "@/second/swap file 1024 0 -3\n/swapfile file 1024 0 -2\n",
+                "file+dual",
+            ),
         ] {
             let (_dir, paths) = machine(swaps);
             assert_eq!(Drives::read(&paths).found(&paths), word);

@@ -78,19 +78,33 @@ impl From<String> for Trouble {
 }
 
 /// Starts an application and waits until it is ready. What it started is left running; whoever made `home` ends it.
-pub fn launch(app: &App, places: &Places, home: &Home, stop: &dyn Fn() -> bool) -> Result<Launched, Trouble> {
+pub fn launch(
+    app: &App,
+    places: &Places,
+    home: &Home,
+    stop: &dyn Fn() -> bool,
+) -> Result<Launched, Trouble> {
     let mut condition = Condition::new(app, places)?;
     let (output, log) = output(app, places)?;
     let (spawn, input) = program(app, places, home, output)?;
     // Nobody listens where no line is waited for: a wake-up for each write would be part of the time.
-    let written = matches!(condition, Condition::Line { .. }).then(|| wait::writes(&log)).transpose();
+    let written = matches!(condition, Condition::Line { .. })
+        .then(|| wait::writes(&log))
+        .transpose();
     let written = written.map_err(|e| format!("cannot watch the output of {}: {e}", app.name))?;
     let trouble = |e| format!("cannot start {} ({}): {e}", app.name, app.command[0]);
     let spawn = spawn.ready().map_err(trouble)?;
     let start = Instant::now();
     let started = spawn.start().map_err(trouble)?;
     let mut process = started.process;
-    let outcome = until_ready(app, &mut condition, &mut process, written.as_ref(), start, stop);
+    let outcome = until_ready(
+        app,
+        &mut condition,
+        &mut process,
+        written.as_ref(),
+        start,
+        stop,
+    );
     let ready = match outcome {
         Ok(ready) => ready,
         Err(trouble) => {
@@ -102,7 +116,13 @@ pub fn launch(app: &App, places: &Places, home: &Home, stop: &dyn Fn() -> bool) 
     };
     let elapsed = (ready - start).saturating_sub(started.entering);
     let runs = !matches!(process.try_wait(), Ok(Some(_)));
-    Ok(Launched { elapsed, running: runs.then_some(Running { process, _input: input }) })
+    Ok(Launched {
+        elapsed,
+        running: runs.then_some(Running {
+            process,
+            _input: input,
+        }),
+    })
 }
 
 /// Where the application writes, and the path at which it is read. What runs to its end writes to memory: the first
@@ -120,11 +140,22 @@ fn output(app: &App, places: &Places) -> Result<(File, PathBuf), String> {
 }
 
 /// The program, with its output to a file and its input from a pipe that stays open.
-fn program(app: &App, places: &Places, home: &Home, output: File) -> Result<(Spawn, PipeWriter), String> {
+fn program(
+    app: &App,
+    places: &Places,
+    home: &Home,
+    output: File,
+) -> Result<(Spawn, PipeWriter), String> {
     let words: Vec<String> = app.command.iter().map(|word| places.fill(word)).collect();
-    let program = find_program(&words[0])
-        .ok_or_else(|| format!("{} is not installed: no program `{}` here", app.name, words[0]))?;
-    let errors = output.try_clone().map_err(|e| format!("cannot write the output of {}: {e}", app.name))?;
+    let program = find_program(&words[0]).ok_or_else(|| {
+        format!(
+            "{} is not installed: no program `{}` here",
+            app.name, words[0]
+        )
+    })?;
+    let errors = output
+        .try_clone()
+        .map_err(|e| format!("cannot write the output of {}: {e}", app.name))?;
     let (reader, input) = std::io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
     let fds = [reader.into(), output.into(), errors.into()];
     let trouble = |e| format!("cannot start {} ({}): {e}", app.name, words[0]);
@@ -140,7 +171,9 @@ fn program(app: &App, places: &Places, home: &Home, output: File) -> Result<(Spa
             spawn.env_without(is_secret);
         }
     }
-    app.env.iter().for_each(|(name, value)| spawn.env(name, places.fill(value)));
+    app.env
+        .iter()
+        .for_each(|(name, value)| spawn.env(name, places.fill(value)));
     let open = |path: &PathBuf| {
         OpenOptions::new()
             .write(true)
@@ -172,7 +205,10 @@ fn until_ready(
         }
         // What has ended well may have left a server behind, so only a bad end is the end of waiting.
         if !alive && let Some(status) = process.try_wait().ok().flatten().filter(|s| !s.success()) {
-            return Err(Trouble::Failed(format!("{} ended before it was ready ({status})", app.name)));
+            return Err(Trouble::Failed(format!(
+                "{} ended before it was ready ({status})",
+                app.name
+            )));
         }
         let now = Instant::now();
         if now - start > Duration::from_secs(app.timeout) {
@@ -192,9 +228,13 @@ fn until_ready(
         if alive {
             fds.push(process.as_fd());
         }
-        let tried = matches!(condition, Condition::Port(_) | Condition::Socket(_) | Condition::File(_));
+        let tried = matches!(
+            condition,
+            Condition::Port(_) | Condition::Socket(_) | Condition::File(_)
+        );
         let pause = if tried { RETRY } else { LOOK_UP };
-        let happened = wait::any(&fds, pause).map_err(|e| format!("cannot wait for {}: {e}", app.name))?;
+        let happened =
+            wait::any(&fds, pause).map_err(|e| format!("cannot wait for {}: {e}", app.name))?;
         alive &= happened.last() != Some(&true) || happened.len() != fds.len();
         if let Some(written) = written {
             wait::drain(written.as_fd());
@@ -205,7 +245,12 @@ fn until_ready(
 /// What `ready` asks for, with what it takes to see it.
 enum Condition {
     Exit,
-    Line { pattern: Regex, log: PathBuf, from: u64, rest: String },
+    Line {
+        pattern: Regex,
+        log: PathBuf,
+        from: u64,
+        rest: String,
+    },
     Port(SocketAddr),
     Socket(PathBuf),
     File(PathBuf),
@@ -217,33 +262,61 @@ impl Condition {
         Ok(match &app.ready {
             Ready::Exit => Condition::Exit,
             Ready::Line(pattern) => {
-                let pattern =
-                    Regex::new(pattern).map_err(|e| format!("{}: `line` is no regular expression: {e}", app.name))?;
-                Condition::Line { pattern, log: places.output.join("output"), from: 0, rest: String::new() }
+                let pattern = Regex::new(pattern)
+                    .map_err(|e| format!("{}: `line` is no regular expression: {e}", app.name))?;
+                Condition::Line {
+                    pattern,
+                    log: places.output.join("output"),
+                    from: 0,
+                    rest: String::new(),
+                }
             }
-            Ready::Port(spec) => Condition::Port(SocketAddr::from((Ipv4Addr::LOCALHOST, port(spec, places)?))),
+            Ready::Port(spec) => {
+                Condition::Port(SocketAddr::from((Ipv4Addr::LOCALHOST, port(spec, places)?)))
+            }
             Ready::Socket(path) => Condition::Socket(places.dir.join(places.fill(path))),
             Ready::File(path) => Condition::File(places.dir.join(places.fill(path))),
             Ready::Window => {
-                let name = app.env.get("DISPLAY").cloned().or_else(|| std::env::var("DISPLAY").ok());
-                let name =
-                    name.ok_or_else(|| format!("{} shows a window, and there is no X display: set DISPLAY", app.name))?;
+                let name = app
+                    .env
+                    .get("DISPLAY")
+                    .cloned()
+                    .or_else(|| std::env::var("DISPLAY").ok());
+                let name = name.ok_or_else(|| {
+                    format!(
+                        "{} shows a window, and there is no X display: set DISPLAY",
+                        app.name
+                    )
+                })?;
                 Condition::Window(Display::connect(&name)?)
             }
         })
     }
 
     fn display(&self) -> Option<&Display> {
-        if let Condition::Window(display) = self { Some(display) } else { None }
+        if let Condition::Window(display) = self {
+            Some(display)
+        } else {
+            None
+        }
     }
 
     fn holds(&mut self, process: &mut Process, alive: bool) -> Result<bool, String> {
         match self {
-            Condition::Exit => {
-                Ok(!alive && process.try_wait().map_err(|e| format!("cannot wait: {e}"))?.is_some_and(|s| s.success()))
+            Condition::Exit => Ok(!alive
+                && process
+                    .try_wait()
+                    .map_err(|e| format!("cannot wait: {e}"))?
+                    .is_some_and(|s| s.success())),
+            Condition::Line {
+                pattern,
+                log,
+                from,
+                rest,
+            } => Ok(has_line(pattern, log, from, rest)),
+            Condition::Port(address) => {
+                Ok(TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok())
             }
-            Condition::Line { pattern, log, from, rest } => Ok(has_line(pattern, log, from, rest)),
-            Condition::Port(address) => Ok(TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok()),
             Condition::Socket(path) => Ok(UnixStream::connect(path).is_ok()),
             Condition::File(path) => Ok(path.exists()),
             Condition::Window(display) => display.window_shown().map_err(|e| e.to_string()),
@@ -254,7 +327,10 @@ impl Condition {
 fn port(spec: &PortSpec, places: &Places) -> Result<u16, String> {
     match spec {
         PortSpec::Number(port) => Ok(*port),
-        PortSpec::Word(word) => places.fill(word).parse().map_err(|_| format!("`{word}` is no port")),
+        PortSpec::Word(word) => places
+            .fill(word)
+            .parse()
+            .map_err(|_| format!("`{word}` is no port")),
     }
 }
 
@@ -277,33 +353,53 @@ fn has_line(pattern: &Regex, log: &Path, from: &mut u64, rest: &mut String) -> b
 
 /// Adds the last line that the application wrote: it mostly says why.
 fn explain(trouble: Trouble, log: &Path) -> Trouble {
-    let Trouble::Failed(sentence) = trouble else { return trouble };
+    let Trouble::Failed(sentence) = trouble else {
+        return trouble;
+    };
     let text = File::open(log).map(|file| tail(&file)).unwrap_or_default();
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
     Trouble::Failed(match last {
-        Some(line) => format!("{sentence}; its last line: {}", line.trim().chars().take(200).collect::<String>()),
+        Some(line) => format!(
+            "{sentence}; its last line: {}",
+            line.trim().chars().take(200).collect::<String>()
+        ),
         None => sentence,
     })
 }
 
 /// Runs the untimed commands of an application, each for a minute at most.
-pub fn run_untimed(app: &App, commands: &[Vec<String>], places: &Places, home: &Home) -> Result<(), String> {
+pub fn run_untimed(
+    app: &App,
+    commands: &[Vec<String>],
+    places: &Places,
+    home: &Home,
+) -> Result<(), String> {
     for words in commands {
         let words: Vec<String> = words.iter().map(|word| places.fill(word)).collect();
-        let program = find_program(&words[0])
-            .ok_or_else(|| format!("{} cannot be prepared: no program `{}` here", app.name, words[0]))?;
+        let program = find_program(&words[0]).ok_or_else(|| {
+            format!(
+                "{} cannot be prepared: no program `{}` here",
+                app.name, words[0]
+            )
+        })?;
         let mut command = Command::new(program);
-        command.args(&words[1..]).current_dir(&places.dir).env("TMPDIR", &places.dir);
+        command
+            .args(&words[1..])
+            .current_dir(&places.dir)
+            .env("TMPDIR", &places.dir);
         child::mark(&mut command, &home.scratch);
         if app.unprivileged {
             scratch::drop_privileges(&mut command, NOBODY, NOBODY);
-            std::env::vars_os().filter(|(name, _)| is_secret(name)).for_each(|(name, _)| {
-                command.env_remove(name);
-            });
+            std::env::vars_os()
+                .filter(|(name, _)| is_secret(name))
+                .for_each(|(name, _)| {
+                    command.env_remove(name);
+                });
             command.env("HOME", &places.dir);
         }
         child::die_with_parent(&mut command);
-        let trouble = |what: String| format!("{} cannot be prepared: `{}` {what}", app.name, words[0]);
+        let trouble =
+            |what: String| format!("{} cannot be prepared: `{}` {what}", app.name, words[0]);
         let output = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(60))
             .map_err(|e| trouble(e.to_string()))?;
         match output.status {
@@ -327,7 +423,9 @@ mod tests {
     use crate::launch::manifest;
 
     fn app(text: &str) -> App {
-        manifest::parse(&format!("[[app]]\nname = \"x\"\n{text}")).unwrap().remove(0)
+        manifest::parse(&format!("[[app]]\nname = \"x\"\n{text}"))
+            .unwrap()
+            .remove(0)
     }
 
     fn try_it(text: &str) -> (Result<Launched, Trouble>, tempfile::TempDir) {
@@ -335,8 +433,16 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         drop(listener);
-        let places = Places { dir: dir.path().into(), data: dir.path().into(), output: dir.path().into(), port };
-        let home = Home { procs: Vec::new(), scratch: dir.path().into() };
+        let places = Places {
+            dir: dir.path().into(),
+            data: dir.path().into(),
+            output: dir.path().into(),
+            port,
+        };
+        let home = Home {
+            procs: Vec::new(),
+            scratch: dir.path().into(),
+        };
         (launch(&app(text), &places, &home, &|| false), dir)
     }
 
@@ -354,8 +460,12 @@ mod tests {
     #[test]
     fn an_end_a_line_a_file_and_a_socket_are_seen() {
         ends_ready("command = [\"true\"]\nready = \"exit\"");
-        ends_ready("command = [\"sh\", \"-c\", \"echo no; echo go; read x\"]\nready = { line = \"^go$\" }");
-        ends_ready("command = [\"sh\", \"-c\", \": > {dir}/f; read x\"]\nready = { file = \"{dir}/f\" }");
+        ends_ready(
+            "command = [\"sh\", \"-c\", \"echo no; echo go; read x\"]\nready = { line = \"^go$\" }",
+        );
+        ends_ready(
+            "command = [\"sh\", \"-c\", \": > {dir}/f; read x\"]\nready = { file = \"{dir}/f\" }",
+        );
         if find_program("python3").is_some() {
             let serve = |family: &str, address: &str| {
                 format!(
@@ -364,9 +474,13 @@ mod tests {
                 )
             };
             let unix = serve("AF_UNIX", "'{dir}/s'");
-            ends_ready(&format!("command = [\"python3\", \"-c\", \"{unix}\"]\nready = {{ socket = \"{{dir}}/s\" }}"));
+            ends_ready(&format!(
+                "command = [\"python3\", \"-c\", \"{unix}\"]\nready = {{ socket = \"{{dir}}/s\" }}"
+            ));
             let tcp = serve("AF_INET", "('127.0.0.1', {port})");
-            ends_ready(&format!("command = [\"python3\", \"-c\", \"{tcp}\"]\nready = {{ port = \"{{port}}\" }}"));
+            ends_ready(&format!(
+                "command = [\"python3\", \"-c\", \"{tcp}\"]\nready = {{ port = \"{{port}}\" }}"
+            ));
         }
     }
 
@@ -376,11 +490,22 @@ mod tests {
             Err(Trouble::Failed(sentence)) => sentence,
             other => panic!("{other:?}"),
         };
-        let bad = sentence("command = [\"sh\", \"-c\", \"echo no such thing >&2; exit 3\"]\nready = { line = \"x\" }");
-        assert!(bad.contains("ended before it was ready") && bad.contains("no such thing"), "{bad}");
+        let bad = sentence(
+            "command = [\"sh\", \"-c\", \"echo no such thing >&2; exit 3\"]\nready = { line = \"x\" }",
+        );
+        assert!(
+            bad.contains("ended before it was ready") && bad.contains("no such thing"),
+            "{bad}"
+        );
         let bad = sentence("command = [\"sh\", \"-c\", \"echo alas; false\"]\nready = \"exit\"");
-        assert!(bad.contains("ended before") && bad.contains("alas"), "{bad}");
-        assert!(sentence("command = [\"no-such-program\"]\nready = \"exit\"").contains("is not installed"));
+        assert!(
+            bad.contains("ended before") && bad.contains("alas"),
+            "{bad}"
+        );
+        assert!(
+            sentence("command = [\"no-such-program\"]\nready = \"exit\"")
+                .contains("is not installed")
+        );
         assert!(
             sentence("command = [\"sleep\", \"60\"]\nready = { line = \"x\" }\ntimeout = 1")
                 .contains("not ready within 1 s")
@@ -394,10 +519,21 @@ mod tests {
     #[test]
     fn a_wish_to_stop_ends_the_wait() {
         let dir = tempfile::tempdir().unwrap();
-        let places = Places { dir: dir.path().into(), data: dir.path().into(), output: dir.path().into(), port: 1 };
+        let places = Places {
+            dir: dir.path().into(),
+            data: dir.path().into(),
+            output: dir.path().into(),
+            port: 1,
+        };
         let app = app("command = [\"sleep\", \"60\"]\nready = { line = \"x\" }");
-        let home = Home { procs: Vec::new(), scratch: dir.path().into() };
-        assert_eq!(launch(&app, &places, &home, &|| true).unwrap_err(), Trouble::Stopped);
+        let home = Home {
+            procs: Vec::new(),
+            scratch: dir.path().into(),
+        };
+        assert_eq!(
+            launch(&app, &places, &home, &|| true).unwrap_err(),
+            Trouble::Stopped
+        );
     }
 
     #[test]

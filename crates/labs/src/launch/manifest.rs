@@ -102,8 +102,9 @@ pub struct Places {
 impl Places {
     /// A text with its words in braces replaced.
     pub fn fill(&self, text: &str) -> String {
-        let replaced =
-            text.replace("{dir}", &self.dir.to_string_lossy()).replace("{data}", &self.data.to_string_lossy());
+        let replaced = text
+            .replace("{dir}", &self.dir.to_string_lossy())
+            .replace("{data}", &self.data.to_string_lossy());
         replaced.replace("{port}", &self.port.to_string())
     }
 }
@@ -114,8 +115,13 @@ impl Places {
 /// A sentence that says what is wrong with it, and where.
 pub fn read(path: &Path) -> Result<(Vec<App>, String), String> {
     let meant = || suggest::of_listed(&path.to_string_lossy(), PUBLISHED);
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| format!("cannot read the manifest {}: {e}{}", path.display(), meant()))?;
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        format!(
+            "cannot read the manifest {}: {e}{}",
+            path.display(),
+            meant()
+        )
+    })?;
     let apps = parse(&text).map_err(|e| format!("the manifest {}: {e}", path.display()))?;
     Ok((apps, called(path, &text)))
 }
@@ -124,15 +130,23 @@ pub fn read(path: &Path) -> Result<(Vec<App>, String), String> {
 /// and those of one are, wherever it lies.
 fn called(path: &Path, text: &str) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let plain: String = stem.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(40).collect();
+    let plain: String = stem
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        .take(40)
+        .collect();
     format!("{plain}.{:08x}", checksum(text.as_bytes()) as u32)
 }
 
 /// The applications of a manifest's text.
 pub fn parse(text: &str) -> Result<Vec<App>, String> {
-    let manifest: Manifest = toml::from_str(text).map_err(|e| e.to_string().trim().replace('\n', " "))?;
+    let manifest: Manifest =
+        toml::from_str(text).map_err(|e| e.to_string().trim().replace('\n', " "))?;
     if manifest.app.is_empty() || manifest.app.len() > MOST {
-        return Err(format!("it names {} applications; name 1 to {MOST} as [[app]]", manifest.app.len()));
+        return Err(format!(
+            "it names {} applications; name 1 to {MOST} as [[app]]",
+            manifest.app.len()
+        ));
     }
     for (i, app) in manifest.app.iter().enumerate() {
         check(app).map_err(|e| format!("application {} (`{}`): {e}", i + 1, app.name))?;
@@ -158,11 +172,13 @@ fn check(app: &App) -> Result<(), String> {
         return Err("`timeout` is 1 to 3600 seconds".into());
     }
     match &app.ready {
-        Ready::Line(pattern) => {
-            Regex::new(pattern).map(drop).map_err(|e| format!("`line` is no regular expression: {e}"))
-        }
+        Ready::Line(pattern) => Regex::new(pattern)
+            .map(drop)
+            .map_err(|e| format!("`line` is no regular expression: {e}")),
         Ready::Port(PortSpec::Word(word)) if word != "{port}" && word.parse::<u16>().is_err() => {
-            Err(format!("`{word}` is no port: write a number or \"{{port}}\""))
+            Err(format!(
+                "`{word}` is no port: write a number or \"{{port}}\""
+            ))
         }
         _ => Ok(()),
     }
@@ -173,11 +189,17 @@ fn check(app: &App) -> Result<(), String> {
 pub fn default(installed: impl Fn(&str) -> bool) -> Vec<App> {
     let all = parse(DEFAULT).expect("the default manifest is tested");
     let needs = |app: &App| {
-        let programs = app.prepare.iter().chain(&app.setup).chain(std::iter::once(&app.command));
+        let programs = app
+            .prepare
+            .iter()
+            .chain(&app.setup)
+            .chain(std::iter::once(&app.command));
         programs.map(|words| words[0].clone()).collect::<Vec<_>>()
     };
-    let mut apps: Vec<App> =
-        all.into_iter().filter(|app| needs(app).iter().all(|program| installed(program))).collect();
+    let mut apps: Vec<App> = all
+        .into_iter()
+        .filter(|app| needs(app).iter().all(|program| installed(program)))
+        .collect();
     if apps.len() > USUAL {
         apps.drain(1..=apps.len() - USUAL);
     }
@@ -188,7 +210,12 @@ pub fn default(installed: impl Fn(&str) -> bool) -> Vec<App> {
 /// else the kind's first, which then says in its row what is missing.
 pub fn published(installed: impl Fn(&str) -> bool) -> Vec<App> {
     let all = parse(KINDS).expect("the manifest of kinds is tested");
-    let of_kind = |kind: &[App]| kind.iter().find(|app| installed(&app.command[0])).unwrap_or(&kind[0]).clone();
+    let of_kind = |kind: &[App]| {
+        kind.iter()
+            .find(|app| installed(&app.command[0]))
+            .unwrap_or(&kind[0])
+            .clone()
+    };
     all.chunk_by(|a, b| a.kind == b.kind).map(of_kind).collect()
 }
 
@@ -197,7 +224,8 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return is_program(Path::new(name)).then(|| PathBuf::from(name));
     }
-    programs::find_program(&[name], &[]).or_else(|| programs::find_program(&[name], &postgresql_versions()))
+    programs::find_program(&[name], &[])
+        .or_else(|| programs::find_program(&[name], &postgresql_versions()))
 }
 
 #[cfg(test)]
@@ -208,7 +236,10 @@ mod tests {
     fn a_users_manifest_is_called_by_its_name_and_content() {
         let of = |path: &str, text: &str| called(Path::new(path), text);
         let one = of("/home/me/apps.toml", "[[app]]");
-        assert!(one.starts_with("apps.") && one.len() == "apps.".len() + 8, "{one}");
+        assert!(
+            one.starts_with("apps.") && one.len() == "apps.".len() + 8,
+            "{one}"
+        );
         assert_eq!(of("elsewhere/apps.toml", "[[app]]"), one);
         assert_ne!(of("apps.toml", "[[app]]\n"), one);
         assert!(
@@ -255,9 +286,30 @@ mod tests {
         let ready: Vec<Ready> = apps.iter().map(|a| a.ready.clone()).collect();
         let port = Ready::Port(PortSpec::Number(80));
         let own = Ready::Port(PortSpec::Word("{port}".into()));
-        let (socket, file) = (Ready::Socket("{dir}/s".into()), Ready::File("{dir}/f".into()));
-        assert_eq!(ready, [Ready::Exit, Ready::Line("^up".into()), port, own, socket, file, Ready::Window]);
-        assert_eq!((apps[0].timeout, apps[1].timeout, apps[1].env["LANG"].as_str()), (30, 5, "C"));
+        let (socket, file) = (
+            Ready::Socket("{dir}/s".into()),
+            Ready::File("{dir}/f".into()),
+        );
+        assert_eq!(
+            ready,
+            [
+                Ready::Exit,
+                Ready::Line("^up".into()),
+                port,
+                own,
+                socket,
+                file,
+                Ready::Window
+            ]
+        );
+        assert_eq!(
+            (
+                apps[0].timeout,
+                apps[1].timeout,
+                apps[1].env["LANG"].as_str()
+            ),
+            (30, 5, "C")
+        );
     }
 
     #[test]
@@ -270,8 +322,14 @@ mod tests {
         assert!(refused(&app("ready = { port = \"http\" }")).contains("`http` is no port"));
         assert!(refused(&app("ready = \"exit\"\ntimeout = 0")).contains("`timeout`"));
         assert!(refused(&app("ready = \"exit\"\nsleep = 3")).contains("sleep"));
-        assert!(refused(&(app("ready = \"exit\"\n") + &app("ready = \"exit\""))).contains("two applications"));
-        assert!(refused("[[app]]\nname = \"x\"\ncommand = []\nready = \"exit\"").contains("application 1 (`x`)"));
+        assert!(
+            refused(&(app("ready = \"exit\"\n") + &app("ready = \"exit\"")))
+                .contains("two applications")
+        );
+        assert!(
+            refused("[[app]]\nname = \"x\"\ncommand = []\nready = \"exit\"")
+                .contains("application 1 (`x`)")
+        );
         for text in ["", "[[app]]", &app("ready = \"never\"")] {
             assert!(!refused(text).contains('\n'));
         }
@@ -280,9 +338,15 @@ mod tests {
     #[test]
     fn the_default_keeps_the_first_and_the_last_of_what_is_installed() {
         let all = default(|_| true);
-        assert_eq!((all.len(), all[0].name.as_str(), all[9].name.as_str()), (10, "sh", "google-chrome"));
+        assert_eq!(
+            (all.len(), all[0].name.as_str(), all[9].name.as_str()),
+            (10, "sh", "google-chrome")
+        );
         let few = default(|program| program == "sh" || program == "perl");
-        assert_eq!(few.iter().map(|a| a.name.as_str()).collect::<Vec<_>>(), ["sh", "perl"]);
+        assert_eq!(
+            few.iter().map(|a| a.name.as_str()).collect::<Vec<_>>(),
+            ["sh", "perl"]
+        );
         // What prepares an application must be there too.
         assert!(default(|program| program == "postgres").is_empty());
     }
@@ -311,15 +375,25 @@ mod tests {
         }
         let names = |apps: &[App]| apps.iter().map(|app| app.name.clone()).collect::<Vec<_>>();
         assert_eq!(
-            names(&published(|program| program == "chromium" || program == "neomutt"))[1..4],
+            names(&published(
+                |program| program == "chromium" || program == "neomutt"
+            ))[1..4],
             ["chromium", "vim", "neomutt"]
         );
     }
 
     #[test]
     fn words_in_braces_are_filled() {
-        let places = Places { dir: "/d".into(), data: "/k".into(), output: "/o".into(), port: 7 };
-        assert_eq!(places.fill("{dir}/x {data} {port} {other}"), "/d/x /k 7 {other}");
+        let places = Places {
+            dir: "/d".into(),
+            data: "/k".into(),
+            output: "/o".into(),
+            port: 7,
+        };
+        assert_eq!(
+            places.fill("{dir}/x {data} {port} {other}"),
+            "/d/x /k 7 {other}"
+        );
     }
 
     #[test]

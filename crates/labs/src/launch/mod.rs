@@ -52,7 +52,8 @@ fn run(context: &mut Context) -> Result<(), LabError> {
     }
     let apps = prepare(context, &plan)?;
     let mut off = match plan.existing_off {
-        true => area::switch_existing_off(context.scratch, pressure::available()).map_err(LabError::Failed)?,
+        true => area::switch_existing_off(context.scratch, pressure::available())
+            .map_err(LabError::Failed)?,
         false => Vec::new(),
     };
     let result = Course::new(context, &plan, &apps).and_then(|mut course| course.run());
@@ -70,9 +71,14 @@ fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
         if context.sink.interrupted() {
             break;
         }
-        context.sink.progress(&format!("preparing {}", app.name), 0.0);
+        context
+            .sink
+            .progress(&format!("preparing {}", app.name), 0.0);
         let prepared = match manifest::find_program(&app.command[0]) {
-            None => Err(format!("it is not installed: no program `{}` here", app.command[0])),
+            None => Err(format!(
+                "it is not installed: no program `{}` here",
+                app.command[0]
+            )),
             Some(_) => sequence::prepare(context.scratch, app, &dir, &data, apps.len()).map(drop),
         };
         match prepared {
@@ -86,18 +92,25 @@ fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
     let _ = std::fs::remove_dir_all(&dir);
     if apps.is_empty() {
         return Err(LabError::Missing(
-            "none of the applications can be launched here; name some with --set manifest=FILE".into(),
+            "none of the applications can be launched here; name some with --set manifest=FILE"
+                .into(),
         ));
     }
     let names: Vec<&str> = apps.iter().map(|a| a.name.as_str()).collect();
-    context.sink.warn(&format!("launching {} in this order ({})", names.join(", "), launcher::RESOLUTION));
+    context.sink.warn(&format!(
+        "launching {} in this order ({})",
+        names.join(", "),
+        launcher::RESOLUTION
+    ));
     Ok(apps)
 }
 
 /// No sequences yet, of these.
 fn sequences(plan: &Plan, apps: &[App], placements: &[Placement]) -> Sequences {
-    let (apps, placements) =
-        (apps.iter().map(|a| a.name.clone()).collect(), placements.iter().map(|p| p.name.clone()).collect());
+    let (apps, placements) = (
+        apps.iter().map(|a| a.name.clone()).collect(),
+        placements.iter().map(|p| p.name.clone()).collect(),
+    );
     Sequences::new(apps, placements, plan.stated(), plan.state.as_is())
 }
 
@@ -120,7 +133,11 @@ struct Course<'c, 'r> {
 
 impl<'c, 'r> Course<'c, 'r> {
     /// Measures what the applications need, where memory is to be short, and sizes limit and swap by it.
-    fn new(context: &'c mut Context<'r>, plan: &'c Plan, apps: &'c [App]) -> Result<Self, LabError> {
+    fn new(
+        context: &'c mut Context<'r>,
+        plan: &'c Plan,
+        apps: &'c [App],
+    ) -> Result<Self, LabError> {
         let (_, data) = directories(context.scratch.path());
         let mut course = Course {
             data,
@@ -144,7 +161,9 @@ impl<'c, 'r> Course<'c, 'r> {
         let begun = Instant::now();
         let free = Placement::as_is("without limit");
         let before = pressure::available();
-        let failed = |(Obstacle::Placement(sentence) | Obstacle::Failed(sentence))| LabError::Failed(sentence);
+        let failed = |(Obstacle::Placement(sentence) | Obstacle::Failed(sentence))| {
+            LabError::Failed(sentence)
+        };
         let sequence = self.sequence(&free, Push::None, 0.0).map_err(failed)?;
         let used = sequence
             .totals
@@ -155,17 +174,30 @@ impl<'c, 'r> Course<'c, 'r> {
         let (push, how, left) = match means {
             Means::Limit => {
                 let limit = share_of(need, share);
-                (Push::Limit(limit), "a limit on their control group".to_owned(), limit)
+                (
+                    Push::Limit(limit),
+                    "a limit on their control group".to_owned(),
+                    limit,
+                )
             }
             Means::Reserve => {
                 let reserve = reserve(need, share, before);
-                (Push::Reserve(need, share), format!("a pinned reserve of {} MiB", reserve >> 20), before - reserve)
+                (
+                    Push::Reserve(need, share),
+                    format!("a pinned reserve of {} MiB", reserve >> 20),
+                    before - reserve,
+                )
             }
         };
         self.push = push;
-        self.swap_bytes = self.plan.swap_bytes.unwrap_or_else(|| need.max(LEAST_SWAP).next_multiple_of(1 << 20));
+        self.swap_bytes = self
+            .plan
+            .swap_bytes
+            .unwrap_or_else(|| need.max(LEAST_SWAP).next_multiple_of(1 << 20));
         let (mib, left) = (need >> 20, left >> 20);
-        self.context.sink.warn(&format!("the applications need {mib} MiB together; {how} leaves them {left} MiB"));
+        self.context.sink.warn(&format!(
+            "the applications need {mib} MiB together; {how} leaves them {left} MiB"
+        ));
         self.fit(begun.elapsed());
         Ok(())
     }
@@ -175,13 +207,18 @@ impl<'c, 'r> Course<'c, 'r> {
         if self.context.profile != Profile::Quick || self.plan.named {
             return;
         }
-        let fits = (QUICK.saturating_sub(self.begun.elapsed()).as_secs_f64() / (2.0 * one.as_secs_f64())) as usize;
-        let left: Vec<String> =
-            self.placements.drain(fits.max(2).min(self.placements.len())..).map(|p| p.name).collect();
+        let fits = (QUICK.saturating_sub(self.begun.elapsed()).as_secs_f64()
+            / (2.0 * one.as_secs_f64())) as usize;
+        let left: Vec<String> = self
+            .placements
+            .drain(fits.max(2).min(self.placements.len())..)
+            .map(|p| p.name)
+            .collect();
         if !left.is_empty() {
-            self.context
-                .sink
-                .warn(&format!("left out for want of time: {}; name them with --set placements=…", left.join(", ")));
+            self.context.sink.warn(&format!(
+                "left out for want of time: {}; name them with --set placements=…",
+                left.join(", ")
+            ));
         }
     }
 
@@ -189,9 +226,14 @@ impl<'c, 'r> Course<'c, 'r> {
     fn run(&mut self) -> Result<(), LabError> {
         let (least, most) = self.plan.rounds();
         let begun = Instant::now();
-        let extent = Extent { least, most, budget: self.context.budget.saturating_sub(self.begun.elapsed()) };
+        let extent = Extent {
+            least,
+            most,
+            budget: self.context.budget.saturating_sub(self.begun.elapsed()),
+        };
         let mut course = Interleaved::shuffled(self.placements.len(), self.context.seed, extent);
-        while let Some(turn) = course.next_within(begun.elapsed(), self.context.sink.interrupted()) {
+        while let Some(turn) = course.next_within(begun.elapsed(), self.context.sink.interrupted())
+        {
             if !self.one(turn.step, turn.done / least as f64)? {
                 course.leave_out(turn.step);
             }
@@ -208,26 +250,40 @@ impl<'c, 'r> Course<'c, 'r> {
             return;
         }
         // The applications are this process' children, and theirs.
-        let subjects = Subjects { servers: vec![std::process::id() as i32], clients: Vec::new() };
+        let subjects = Subjects {
+            servers: vec![std::process::id() as i32],
+            clients: Vec::new(),
+        };
         let session = Session::attach(&subjects, Level::Tracing);
         let done = self.sequence(&Placement::as_is("observed"), Push::None, 0.99);
         let told = session.finish();
-        let mappings = told.observations.into_iter().find(|o| o.observer == "mappings");
+        let mappings = told
+            .observations
+            .into_iter()
+            .find(|o| o.observer == "mappings");
         if let (Ok(_), Some(observation)) = (done, mappings) {
-            self.context.sink.observation(Observation { workload: "launch".into(), ..observation });
+            self.context.sink.observation(Observation {
+                workload: "launch".into(),
+                ..observation
+            });
         }
     }
 
     /// One sequence under one placement, after this share of the least rounds. False when there is no use in trying it
     /// again.
     fn one(&mut self, i: usize, by_rounds: f64) -> Result<bool, LabError> {
-        let by_time = self.begun.elapsed().as_secs_f64() / self.context.budget.as_secs_f64().max(1e-3);
+        let by_time =
+            self.begun.elapsed().as_secs_f64() / self.context.budget.as_secs_f64().max(1e-3);
         let placement = self.placements[i].clone();
         if let Some(sentence) = self.plan.forbidden(&placement) {
             self.sequences.skip(i, &sentence, self.context.sink);
             return Ok(false);
         }
-        match self.sequence(&placement, self.push, by_rounds.min(by_time.max(by_rounds / 2.0)).clamp(0.0, 0.99)) {
+        match self.sequence(
+            &placement,
+            self.push,
+            by_rounds.min(by_time.max(by_rounds / 2.0)).clamp(0.0, 0.99),
+        ) {
             Ok(sequence) => {
                 let whole = sequence.times.len() == self.apps.len();
                 if whole || !self.context.sink.interrupted() {
@@ -245,7 +301,12 @@ impl<'c, 'r> Course<'c, 'r> {
         }
     }
 
-    fn sequence(&mut self, placement: &Placement, push: Push, done: f64) -> Result<Sequence, Obstacle> {
+    fn sequence(
+        &mut self,
+        placement: &Placement,
+        push: Push,
+        done: f64,
+    ) -> Result<Sequence, Obstacle> {
         let limit = Some(self.plan.throttle);
         let step = Step {
             apps: self.apps,
@@ -255,7 +316,11 @@ impl<'c, 'r> Course<'c, 'r> {
             push,
             group: self.plan.group,
             cold: self.plan.state == State::Cold,
-            slow: Throttle { read_bytes: limit, write_bytes: limit, ..Throttle::default() },
+            slow: Throttle {
+                read_bytes: limit,
+                write_bytes: limit,
+                ..Throttle::default()
+            },
         };
         sequence::run(self.context.scratch, &step, self.context.sink, done)
     }
@@ -263,7 +328,9 @@ impl<'c, 'r> Course<'c, 'r> {
 
 /// Nothing that could be missing is known before the applications are looked for.
 fn missing(settings: &Params) -> Option<String> {
-    let path = settings.text("manifest").filter(|path| *path != manifest::PUBLISHED)?;
+    let path = settings
+        .text("manifest")
+        .filter(|path| *path != manifest::PUBLISHED)?;
     manifest::read(Path::new(path)).err()
 }
 

@@ -42,7 +42,14 @@ const KINDS: &str = "none, file[:DIR], loop[:PLACE], single[:PLACE], dual[:PLACE
 impl Placement {
     /// A placement of this name that leaves the machine as it is.
     pub fn as_is(name: &str) -> Placement {
-        Placement { name: name.into(), parts: Vec::new(), zswap: false, throttled: false, drive: None, refusal: None }
+        Placement {
+            name: name.into(),
+            parts: Vec::new(),
+            zswap: false,
+            throttled: false,
+            drive: None,
+            refusal: None,
+        }
     }
 
     /// Whether the machine stays as it is.
@@ -55,7 +62,9 @@ impl Placement {
     pub fn resolve(&mut self, drives: &Drives) -> Option<String> {
         let drive = self.drive?;
         let (found, told) = match self.parts.first() {
-            Some(Part::Partition(at) | Part::Loop(at) | Part::File(at)) => (drives.check(drive, at), None),
+            Some(Part::Partition(at) | Part::Loop(at) | Part::File(at)) => {
+                (drives.check(drive, at), None)
+            }
             Some(Part::Zram) => (Ok(()), None),
             None => match drives.find(drive) {
                 Ok(at) => {
@@ -77,23 +86,35 @@ impl Placement {
 /// A sentence that names what cannot be understood.
 pub fn parse(list: &str, dir: &Path) -> Result<Vec<Placement>, String> {
     let mut placements: Vec<Placement> = Vec::new();
-    for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+    for word in list
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+    {
         let placement = one(word, dir)?;
         if placements.iter().any(|p| p.name == placement.name) {
             return Err(format!("the placement `{word}` is named twice"));
         }
         placements.push(placement);
     }
-    if placements.is_empty() { Err(format!("no placement is named; write a list of {KINDS}")) } else { Ok(placements) }
+    if placements.is_empty() {
+        Err(format!("no placement is named; write a list of {KINDS}"))
+    } else {
+        Ok(placements)
+    }
 }
 
 fn one(word: &str, dir: &Path) -> Result<Placement, String> {
-    let (kind, place) = word.split_once(':').map_or((word, None), |(kind, place)| (kind, Some(place)));
+    let (kind, place) = word
+        .split_once(':')
+        .map_or((word, None), |(kind, place)| (kind, Some(place)));
     if place == Some("") || word.contains(char::is_control) {
         return Err(format!("`{word}` names no place after the colon"));
     }
     let here = || place.map_or(dir.to_owned(), PathBuf::from);
-    let drive = [Drive::Same, Drive::Other].into_iter().find(|drive| drive.word() == kind);
+    let drive = [Drive::Same, Drive::Other]
+        .into_iter()
+        .find(|drive| drive.word() == kind);
     let parts = match kind {
         "none" if place.is_none() => vec![],
         "file" | "zswap" => vec![Part::File(here())],
@@ -105,7 +126,10 @@ fn one(word: &str, dir: &Path) -> Result<Placement, String> {
             ));
         }
         // Without a place it is looked for.
-        "single" | "dual" => place.map(|place| device(Some(place), dir)).into_iter().collect(),
+        "single" | "dual" => place
+            .map(|place| device(Some(place), dir))
+            .into_iter()
+            .collect(),
         "striped" => striped(word, place, dir)?,
         "zram" if place.is_none() => vec![Part::Zram],
         "throttled" => vec![Part::Loop(here())],
@@ -116,25 +140,37 @@ fn one(word: &str, dir: &Path) -> Result<Placement, String> {
             ));
         }
     };
-    Ok(Placement { parts, zswap: kind == "zswap", throttled: kind == "throttled", drive, ..Placement::as_is(word) })
+    Ok(Placement {
+        parts,
+        zswap: kind == "zswap",
+        throttled: kind == "throttled",
+        drive,
+        ..Placement::as_is(word)
+    })
 }
 
 /// A partition where the place is a device, else a loop device over a file there.
 fn device(place: Option<&str>, dir: &Path) -> Part {
     match place {
-        Some(path) if path.starts_with("/dev/") && path != "/dev/shm" => Part::Partition(path.into()),
+        Some(path) if path.starts_with("/dev/") && path != "/dev/shm" => {
+            Part::Partition(path.into())
+        }
         Some(path) => Part::Loop(path.into()),
         None => Part::Loop(dir.to_owned()),
     }
 }
 
 fn striped(word: &str, place: Option<&str>, dir: &Path) -> Result<Vec<Part>, String> {
-    let Some(places) = place else { return Ok(vec![device(None, dir), device(None, dir)]) };
+    let Some(places) = place else {
+        return Ok(vec![device(None, dir), device(None, dir)]);
+    };
     match places.split_once('+') {
         Some((one, two)) if !one.is_empty() && !two.is_empty() && one != two => {
             Ok(vec![device(Some(one), dir), device(Some(two), dir)])
         }
-        _ => Err(format!("`{word}` must name two places with a plus between them, such as striped:/disk1+/disk2")),
+        _ => Err(format!(
+            "`{word}` must name two places with a plus between them, such as striped:/disk1+/disk2"
+        )),
     }
 }
 
@@ -156,7 +192,10 @@ mod tests {
         assert_eq!(parts[3], [Part::Loop("/w".into())]);
         assert_eq!(parts[4], [Part::Partition("/dev/sdb2".into())]);
         assert_eq!(parts[5].len(), 2);
-        assert_eq!(parts[6], [Part::Loop("/a".into()), Part::Partition("/dev/sdc1".into())]);
+        assert_eq!(
+            parts[6],
+            [Part::Loop("/a".into()), Part::Partition("/dev/sdc1".into())]
+        );
         assert_eq!(parts[7], [Part::Zram]);
         assert!(all[8].zswap && !all[8].throttled && all[9].throttled);
         assert!(all[0].is_none() && !all[1].is_none());
@@ -166,11 +205,24 @@ mod tests {
     #[test]
     fn the_sources_placements_have_a_drive_and_perhaps_a_place() {
         let all = parse("single,dual,dual:/dev/sdb1,single:/home", Path::new("/w")).unwrap();
-        let told: Vec<_> = all.iter().map(|p| (p.drive, p.parts.as_slice(), p.is_none())).collect();
+        let told: Vec<_> = all
+            .iter()
+            .map(|p| (p.drive, p.parts.as_slice(), p.is_none()))
+            .collect();
         assert_eq!(told[0], (Some(Drive::Same), &[][..], false));
         assert_eq!(told[1], (Some(Drive::Other), &[][..], false));
-        assert_eq!(told[2], (Some(Drive::Other), &[Part::Partition("/dev/sdb1".into())][..], false));
-        assert_eq!(told[3], (Some(Drive::Same), &[Part::Loop("/home".into())][..], false));
+        assert_eq!(
+            told[2],
+            (
+                Some(Drive::Other),
+                &[Part::Partition("/dev/sdb1".into())][..],
+                false
+            )
+        );
+        assert_eq!(
+            told[3],
+            (Some(Drive::Same), &[Part::Loop("/home".into())][..], false)
+        );
     }
 
     #[test]

@@ -85,7 +85,8 @@ impl Plan {
     /// A setting that cannot be, in a sentence.
     pub fn of(context: &mut Context) -> Result<Plan, LabError> {
         let refusal = refusal(context.allow_system_changes, system::is_root());
-        let mut plan = Plan::from(context.settings, context.work_dir, refusal).map_err(LabError::Setting)?;
+        let mut plan =
+            Plan::from(context.settings, context.work_dir, refusal).map_err(LabError::Setting)?;
         plan.look_at_drives(context);
         if plan.refusal.is_some() && !plan.named && !plan.state.as_is() {
             let why = "only launch times as the machine is: placing swap, dropping caches and limiting memory need \
@@ -114,7 +115,9 @@ impl Plan {
     /// # Errors
     /// A setting that cannot be, in a sentence.
     pub fn check(settings: &Params) -> Result<(), LabError> {
-        Plan::from(settings, &std::env::temp_dir(), None).map(drop).map_err(LabError::Setting)
+        Plan::from(settings, &std::env::temp_dir(), None)
+            .map(drop)
+            .map_err(LabError::Setting)
     }
 
     fn from(settings: &Params, dir: &Path, refusal: Option<String>) -> Result<Plan, String> {
@@ -128,13 +131,18 @@ impl Plan {
             None => placement::parse("none", dir)?,
         };
         if as_is && placements.iter().any(|p| !p.is_none()) {
-            return Err(format!("`state={}` takes the machine as it is: leave `placements` out", state.name()));
+            return Err(format!(
+                "`state={}` takes the machine as it is: leave `placements` out",
+                state.name()
+            ));
         }
         let existing_off = one_of(settings, "existing_swap", &["on", "off"])? == Some(1);
         if let (true, Some(sentence)) = (existing_off, &refusal) {
             return Err(format!("existing_swap=off: {sentence}"));
         }
-        let watch = word(settings, "watch").map(|text| length(&text)).transpose()?;
+        let watch = word(settings, "watch")
+            .map(|text| length(&text))
+            .transpose()?;
         if watch.is_some() && state != State::Uptime {
             return Err("watch is for the page-ins since boot: add --set state=uptime".into());
         }
@@ -143,7 +151,9 @@ impl Plan {
         let found = |program: &str| manifest::find_program(program).is_some();
         let (apps, manifest) = match settings.text("manifest") {
             Some(manifest::PUBLISHED) => (manifest::published(found), None),
-            Some(path) => manifest::read(Path::new(path)).map(|(apps, called)| (apps, Some(called)))?,
+            Some(path) => {
+                manifest::read(Path::new(path)).map(|(apps, called)| (apps, Some(called)))?
+            }
             None => (manifest::default(found), None),
         };
         Ok(Plan {
@@ -168,19 +178,31 @@ impl Plan {
     /// not the default.
     pub fn stated(&self) -> Params {
         let params = Params::new().with("state", self.state.name());
-        let params = if self.existing_off { params.with("existing_swap", "off") } else { params };
-        let params = self.manifest.iter().fold(params, |params, called| params.with("manifest", called.as_str()));
+        let params = if self.existing_off {
+            params.with("existing_swap", "off")
+        } else {
+            params
+        };
+        let params = self.manifest.iter().fold(params, |params, called| {
+            params.with("manifest", called.as_str())
+        });
         if self.state.as_is() {
             return params;
         }
         let params = match self.pressure {
             None => params.with("pressure", NO_PRESSURE),
-            Some((share, means)) => {
-                params.with("pressure", Param::parse(&share.to_string())).with("pressure_by", means.name())
-            }
+            Some((share, means)) => params
+                .with("pressure", Param::parse(&share.to_string()))
+                .with("pressure_by", means.name()),
         };
-        let params = self.swap_bytes.iter().fold(params, |params, bytes| params.with("swap_size", *bytes as i64));
-        if self.throttle == THROTTLE { params } else { params.with("throttle", self.throttle as i64) }
+        let params = self.swap_bytes.iter().fold(params, |params, bytes| {
+            params.with("swap_size", *bytes as i64)
+        });
+        if self.throttle == THROTTLE {
+            params
+        } else {
+            params.with("throttle", self.throttle as i64)
+        }
     }
 
     /// Rounds at least and at most.
@@ -194,7 +216,10 @@ impl Plan {
 
     /// Why a placement may not be tried.
     pub fn forbidden(&self, placement: &Placement) -> Option<String> {
-        self.refusal.clone().filter(|_| !placement.is_none()).or_else(|| placement.refusal.clone())
+        self.refusal
+            .clone()
+            .filter(|_| !placement.is_none())
+            .or_else(|| placement.refusal.clone())
     }
 }
 
@@ -202,9 +227,10 @@ fn refusal(allowed: bool, root: bool) -> Option<String> {
     match (allowed, root) {
         (true, true) => None,
         (true, false) => Some("switching swap needs root: run it with sudo".into()),
-        (false, true) => {
-            Some("switching swap changes the system: add --allow-system-changes; everything is undone".into())
-        }
+        (false, true) => Some(
+            "switching swap changes the system: add --allow-system-changes; everything is undone"
+                .into(),
+        ),
         (false, false) => Some("switching swap needs root and --allow-system-changes".into()),
     }
 }
@@ -212,18 +238,30 @@ fn refusal(allowed: bool, root: bool) -> Option<String> {
 /// How long a reading of the page-ins since boot takes: what they are watched for. Whatever launches takes its budget.
 pub fn takes(settings: &Params) -> Option<Duration> {
     let watch = word(settings, "watch").map_or(Ok(Duration::from_secs(1)), |text| length(&text));
-    watch.ok().filter(|_| settings.text("state") == Some("uptime"))
+    watch
+        .ok()
+        .filter(|_| settings.text("state") == Some("uptime"))
 }
 
 /// A length such as `4d`, `12h`, `30m` or `90s`.
 fn length(text: &str) -> Result<Duration, String> {
     let unit = text.chars().last().and_then(|unit| {
-        Some((unit, [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)].iter().find(|u| u.0 == unit)?.1))
+        Some((
+            unit,
+            [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)]
+                .iter()
+                .find(|u| u.0 == unit)?
+                .1,
+        ))
     });
-    let read =
-        unit.and_then(|(unit, seconds)| Some(text.strip_suffix(unit)?.parse::<u32>().ok()?.max(1) as u64 * seconds));
-    let wrong = || format!("watch={text}: it is a length of up to 100 days, such as 4d, 12h, 30m or 90s");
-    read.filter(|seconds| *seconds <= 100 * 86_400).map(Duration::from_secs).ok_or_else(wrong)
+    let read = unit.and_then(|(unit, seconds)| {
+        Some(text.strip_suffix(unit)?.parse::<u32>().ok()?.max(1) as u64 * seconds)
+    });
+    let wrong =
+        || format!("watch={text}: it is a length of up to 100 days, such as 4d, 12h, 30m or 90s");
+    read.filter(|seconds| *seconds <= 100 * 86_400)
+        .map(Duration::from_secs)
+        .ok_or_else(wrong)
 }
 
 /// The default, as the source had it, is a file on the disk that all else is on. Without any swap there is nothing to
@@ -238,7 +276,12 @@ fn default_placements() -> &'static str {
 }
 
 fn has_controller() -> bool {
-    Group::plan(&Hierarchies::of_self(&Paths::system()), "fingerpost-launch", &[Controller::Memory]).is_ok()
+    Group::plan(
+        &Hierarchies::of_self(&Paths::system()),
+        "fingerpost-launch",
+        &[Controller::Memory],
+    )
+    .is_ok()
 }
 
 fn word(settings: &Params, key: &str) -> Option<String> {
@@ -246,7 +289,9 @@ fn word(settings: &Params, key: &str) -> Option<String> {
 }
 
 fn one_of(settings: &Params, key: &str, words: &[&str]) -> Result<Option<usize>, String> {
-    let Some(text) = word(settings, key) else { return Ok(None) };
+    let Some(text) = word(settings, key) else {
+        return Ok(None);
+    };
     match words.iter().position(|word| *word == text) {
         Some(i) => Ok(Some(i)),
         None => Err(format!("`{key}` is {}, not `{text}`", words.join(" or "))),
@@ -256,9 +301,10 @@ fn one_of(settings: &Params, key: &str, words: &[&str]) -> Result<Option<usize>,
 fn state(settings: &Params, allowed: bool) -> Result<State, String> {
     let states = [State::Cold, State::Warm, State::AfterBoot, State::Uptime];
     match one_of(settings, "state", &states.map(State::name))?.map(|i| states[i]) {
-        Some(State::Cold) if !allowed => {
-            Err("`state=cold` drops the machine's caches, which needs root and --allow-system-changes".into())
-        }
+        Some(State::Cold) if !allowed => Err(
+            "`state=cold` drops the machine's caches, which needs root and --allow-system-changes"
+                .into(),
+        ),
         Some(state) => Ok(state),
         None => Ok(if allowed { State::Cold } else { State::Warm }),
     }
@@ -276,19 +322,27 @@ fn means(settings: &Params) -> Result<Means, String> {
 }
 
 fn share(settings: &Params) -> Result<Option<f64>, String> {
-    let Some(text) = word(settings, "pressure") else { return Ok(Some(0.6)) };
+    let Some(text) = word(settings, "pressure") else {
+        return Ok(Some(0.6));
+    };
     match text.parse::<f64>() {
         _ if text == NO_PRESSURE => Ok(None),
         Ok(share) if share.is_finite() && (0.05..=10.0).contains(&share) => Ok(Some(share)),
-        _ => Err(format!("`pressure` is a share of the applications' need, 0.05 to 10, or `none`, not `{text}`")),
+        _ => Err(format!(
+            "`pressure` is a share of the applications' need, 0.05 to 10, or `none`, not `{text}`"
+        )),
     }
 }
 
 fn number(settings: &Params, key: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
     match settings.get(key) {
         None => Ok(None),
-        Some(Param::Int(n)) if u64::try_from(*n).is_ok_and(|n| (least..=most).contains(&n)) => Ok(Some(*n as u64)),
-        Some(other) => Err(format!("`{key}` is a whole number from {least} to {most}, not `{other}`")),
+        Some(Param::Int(n)) if u64::try_from(*n).is_ok_and(|n| (least..=most).contains(&n)) => {
+            Ok(Some(*n as u64))
+        }
+        Some(other) => Err(format!(
+            "`{key}` is a whole number from {least} to {most}, not `{other}`"
+        )),
     }
 }
 
@@ -303,7 +357,10 @@ mod tests {
     #[test]
     fn a_watch_takes_what_it_is_asked_for_and_launching_its_budget() {
         let uptime = || Params::new().with("state", "uptime");
-        assert_eq!(takes(&uptime().with("watch", "4d")), Some(Duration::from_secs(4 * 86_400)));
+        assert_eq!(
+            takes(&uptime().with("watch", "4d")),
+            Some(Duration::from_secs(4 * 86_400))
+        );
         assert_eq!(takes(&uptime()), Some(Duration::from_secs(1)));
         assert_eq!(takes(&Params::new()), None);
         assert_eq!(takes(&Params::new().with("state", "after-boot")), None);
@@ -332,44 +389,86 @@ mod tests {
             .with("rounds", 3)
             .with("swap_size", 1 << 30);
         let plan = plan(settings, None).unwrap();
-        assert_eq!((plan.state, plan.pressure, plan.rounds()), (State::Cold, Some((0.5, Means::Reserve)), (3, 3)));
+        assert_eq!(
+            (plan.state, plan.pressure, plan.rounds()),
+            (State::Cold, Some((0.5, Means::Reserve)), (3, 3))
+        );
         assert_eq!(plan.swap_bytes, Some(1 << 30));
         assert!(plan.placements.len() >= 2);
     }
 
     #[test]
     fn rows_state_what_decides_about_them() {
-        let stated = |settings: Params, refusal: Option<&str>| plan(settings, refusal).unwrap().stated().to_string();
+        let stated = |settings: Params, refusal: Option<&str>| {
+            plan(settings, refusal).unwrap().stated().to_string()
+        };
         let set = |pairs: &[(&str, &str)]| {
-            pairs.iter().fold(Params::new(), |all, (key, value)| all.with(key, Param::parse(value)))
+            pairs.iter().fold(Params::new(), |all, (key, value)| {
+                all.with(key, Param::parse(value))
+            })
         };
         // What was asked for and could not be had is not what was measured.
         assert_eq!(
-            stated(set(&[("pressure", "0.3"), ("swap_size", "64M")]), Some("no")),
+            stated(
+                set(&[("pressure", "0.3"), ("swap_size", "64M")]),
+                Some("no")
+            ),
             "pressure=none state=warm swap_size=64M"
         );
-        let by = |pairs: &[(&str, &str)]| stated(set(&[&[("pressure_by", "reserve")][..], pairs].concat()), None);
+        let by = |pairs: &[(&str, &str)]| {
+            stated(
+                set(&[&[("pressure_by", "reserve")][..], pairs].concat()),
+                None,
+            )
+        };
         let usual = "pressure=0.6 pressure_by=reserve state=cold";
         assert_eq!(by(&[]), usual);
         assert_eq!(
-            by(&[("pressure", "0.60"), ("throttle", "4M"), ("existing_swap", "on")]),
+            by(&[
+                ("pressure", "0.60"),
+                ("throttle", "4M"),
+                ("existing_swap", "on")
+            ]),
             usual,
             "the defaults, named"
         );
         let changed = [
-            ("pressure", "0.3", "pressure=0.3 pressure_by=reserve state=cold"),
+            (
+                "pressure",
+                "0.3",
+                "pressure=0.3 pressure_by=reserve state=cold",
+            ),
             ("pressure", "1", "pressure=1 pressure_by=reserve state=cold"),
             ("pressure", "none", "pressure=none state=cold"),
-            ("state", "warm", "pressure=0.6 pressure_by=reserve state=warm"),
-            ("swap_size", "512M", "pressure=0.6 pressure_by=reserve state=cold swap_size=512M"),
-            ("throttle", "1M", "pressure=0.6 pressure_by=reserve state=cold throttle=1M"),
-            ("existing_swap", "off", "existing_swap=off pressure=0.6 pressure_by=reserve state=cold"),
+            (
+                "state",
+                "warm",
+                "pressure=0.6 pressure_by=reserve state=warm",
+            ),
+            (
+                "swap_size",
+                "512M",
+                "pressure=0.6 pressure_by=reserve state=cold swap_size=512M",
+            ),
+            (
+                "throttle",
+                "1M",
+                "pressure=0.6 pressure_by=reserve state=cold throttle=1M",
+            ),
+            (
+                "existing_swap",
+                "off",
+                "existing_swap=off pressure=0.6 pressure_by=reserve state=cold",
+            ),
         ];
         for (key, value, expected) in changed {
             assert_eq!(by(&[(key, value)]), expected);
         }
         // The machine is taken as it is: nothing is limited, and no place for swap is made.
-        assert_eq!(stated(set(&[("state", "after-boot"), ("pressure", "0.3")]), None), "state=after-boot");
+        assert_eq!(
+            stated(set(&[("state", "after-boot"), ("pressure", "0.3")]), None),
+            "state=after-boot"
+        );
     }
 
     #[test]
@@ -377,11 +476,24 @@ mod tests {
         let settings = || Params::new().with("state", "after-boot");
         let after_boot = plan(settings(), None).unwrap();
         assert_eq!(
-            (after_boot.rounds(), after_boot.placements.len(), after_boot.pressure, after_boot.group),
+            (
+                after_boot.rounds(),
+                after_boot.placements.len(),
+                after_boot.pressure,
+                after_boot.group
+            ),
             ((1, 1), 1, None, false)
         );
-        assert!(plan(settings().with("placements", "file"), None).unwrap_err().contains("as it is"));
-        assert!(plan(settings().with("placements", "dual"), None).unwrap_err().contains("as it is"));
+        assert!(
+            plan(settings().with("placements", "file"), None)
+                .unwrap_err()
+                .contains("as it is")
+        );
+        assert!(
+            plan(settings().with("placements", "dual"), None)
+                .unwrap_err()
+                .contains("as it is")
+        );
     }
 
     #[test]
@@ -389,7 +501,10 @@ mod tests {
         let mut plan = plan(Params::new().with("placements", "file,dual"), None).unwrap();
         plan.placements[1].refusal = Some("one drive".into());
         assert_eq!(
-            (plan.forbidden(&plan.placements[0]), plan.forbidden(&plan.placements[1]).as_deref()),
+            (
+                plan.forbidden(&plan.placements[0]),
+                plan.forbidden(&plan.placements[1]).as_deref()
+            ),
             (None, Some("one drive"))
         );
     }
@@ -409,14 +524,26 @@ mod tests {
             let sentence = plan(Params::new().with(key, Param::parse(value)), None).unwrap_err();
             assert!(sentence.contains(value), "{key}: {sentence}");
         }
-        assert!(plan(Params::new().with("state", "cold"), Some("no")).unwrap_err().contains("--allow-system-changes"));
-        assert!(plan(Params::new().with("existing_swap", "off"), Some("no")).unwrap_err().contains("no"));
+        assert!(
+            plan(Params::new().with("state", "cold"), Some("no"))
+                .unwrap_err()
+                .contains("--allow-system-changes")
+        );
+        assert!(
+            plan(Params::new().with("existing_swap", "off"), Some("no"))
+                .unwrap_err()
+                .contains("no")
+        );
     }
 
     #[test]
     fn each_refusal_says_what_to_do() {
         assert_eq!(refusal(true, true), None);
         assert!(refusal(true, false).unwrap().contains("root"));
-        assert!(refusal(false, true).unwrap().contains("--allow-system-changes"));
+        assert!(
+            refusal(false, true)
+                .unwrap()
+                .contains("--allow-system-changes")
+        );
     }
 }

@@ -66,21 +66,35 @@ impl MemoryGroup {
     ) -> Result<MemoryGroup, String> {
         let hierarchies = Hierarchies::of_self(&Paths::system());
         let in_group = !slow.is_empty() && hierarchies.block_root_v1().is_none();
-        let controllers: &[Controller] =
-            if in_group { &[Controller::Memory, Controller::Io] } else { &[Controller::Memory] };
+        let controllers: &[Controller] = if in_group {
+            &[Controller::Memory, Controller::Io]
+        } else {
+            &[Controller::Memory]
+        };
         let name = format!("fingerpost-{lab}-{}", std::process::id());
         let mut group = Group::plan(&hierarchies, &name, controllers).map_err(|e| e.to_string())?;
         let mut memory_group = MemoryGroup::default();
         for place in group.places() {
-            for undo in
-                [Undo::RemoveGroup { place: place.clone() }, Undo::KillMembers { directory: place.directory.clone() }]
-            {
-                memory_group.tickets.push(scratch.record(undo).map_err(|e| format!("cannot write the journal: {e}"))?);
+            for undo in [
+                Undo::RemoveGroup {
+                    place: place.clone(),
+                },
+                Undo::KillMembers {
+                    directory: place.directory.clone(),
+                },
+            ] {
+                memory_group.tickets.push(
+                    scratch
+                        .record(undo)
+                        .map_err(|e| format!("cannot write the journal: {e}"))?,
+                );
             }
         }
         group.make().map_err(|e| e.to_string())?;
         if in_group {
-            slow.iter().try_for_each(|device| group.set_io_limit(*device, throttle)).map_err(|e| e.to_string())?;
+            slow.iter()
+                .try_for_each(|device| group.set_io_limit(*device, throttle))
+                .map_err(|e| e.to_string())?;
         }
         memory_group.group = Some(group);
         Ok(memory_group)
@@ -88,26 +102,35 @@ impl MemoryGroup {
 
     /// Allows the applications so many bytes of memory, or all of it.
     pub fn limit(&self, bytes: Option<u64>) -> Result<(), String> {
-        self.group.as_ref().map_or(Ok(()), |group| group.set_memory_limit(bytes).map_err(|e| e.to_string()))
+        self.group.as_ref().map_or(Ok(()), |group| {
+            group.set_memory_limit(bytes).map_err(|e| e.to_string())
+        })
     }
 
     /// Moves a process in, with what it will start.
     pub fn add(&self, pid: u32) -> Result<(), String> {
-        self.group.as_ref().map_or(Ok(()), |group| group.add_pid(pid).map_err(|e| e.to_string()))
+        self.group.as_ref().map_or(Ok(()), |group| {
+            group.add_pid(pid).map_err(|e| e.to_string())
+        })
     }
 
     /// Takes memory away from everybody.
     pub fn hold(&mut self, bytes: u64) -> Result<(), String> {
-        let bytes =
-            usize::try_from(bytes).map_err(|_| "a reserve of that size does not fit the address space".to_owned())?;
-        let pinned = Pinned::take(bytes).map_err(|e| format!("cannot pin a reserve of {} MiB: {e}", bytes >> 20))?;
+        let bytes = usize::try_from(bytes)
+            .map_err(|_| "a reserve of that size does not fit the address space".to_owned())?;
+        let pinned = Pinned::take(bytes)
+            .map_err(|e| format!("cannot pin a reserve of {} MiB: {e}", bytes >> 20))?;
         self._reserve = Some(pinned);
         Ok(())
     }
 
     /// The directories of the group.
     pub fn directories(&self) -> Vec<PathBuf> {
-        self.group.iter().flat_map(|group| group.places()).map(|place| place.directory.clone()).collect()
+        self.group
+            .iter()
+            .flat_map(|group| group.places())
+            .map(|place| place.directory.clone())
+            .collect()
     }
 
     /// What the applications hold; `None` without a group.
@@ -120,9 +143,18 @@ impl MemoryGroup {
     pub fn met(&self) -> Option<u64> {
         let paths = Paths::system();
         let count = |dir: &PathBuf| {
-            let events =
-                paths.read(dir.join("memory.events")).ok().and_then(|text| parse_counters(&text).get("max").copied());
-            events.or_else(|| paths.read(dir.join("memory.failcnt")).ok()?.trim().parse().ok())
+            let events = paths
+                .read(dir.join("memory.events"))
+                .ok()
+                .and_then(|text| parse_counters(&text).get("max").copied());
+            events.or_else(|| {
+                paths
+                    .read(dir.join("memory.failcnt"))
+                    .ok()?
+                    .trim()
+                    .parse()
+                    .ok()
+            })
         };
         self.directories().iter().find_map(count)
     }
@@ -132,7 +164,11 @@ impl MemoryGroup {
         let paths = Paths::system();
         let count = |dir: &PathBuf| {
             let events = ["memory.events", "memory.oom_control"];
-            events.iter().find_map(|file| parse_counters(&paths.read(dir.join(file)).ok()?).get("oom_kill").copied())
+            events.iter().find_map(|file| {
+                parse_counters(&paths.read(dir.join(file)).ok()?)
+                    .get("oom_kill")
+                    .copied()
+            })
         };
         self.directories().iter().find_map(count).unwrap_or(0)
     }
@@ -146,13 +182,25 @@ impl MemoryGroup {
 
 /// Undoes all of it, newest first, and goes on where something fails.
 pub fn undo_all(tickets: &mut Vec<Ticket>, scratch: &mut Scratch) -> Result<(), String> {
-    let failures: Vec<String> = tickets.drain(..).rev().filter_map(|ticket| scratch.undo(ticket).err()).collect();
-    if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
+    let failures: Vec<String> = tickets
+        .drain(..)
+        .rev()
+        .filter_map(|ticket| scratch.undo(ticket).err())
+        .collect();
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(failures.join("; "))
+    }
 }
 
 /// Memory that could be had without swapping.
 pub fn available() -> u64 {
-    let info = Paths::system().read("/proc/meminfo").ok().and_then(|text| Meminfo::parse(&text)).unwrap_or_default();
+    let info = Paths::system()
+        .read("/proc/meminfo")
+        .ok()
+        .and_then(|text| Meminfo::parse(&text))
+        .unwrap_or_default();
     info.available.or(info.free).unwrap_or(0)
 }
 

@@ -12,9 +12,16 @@ use crate::Sink;
 use crate::rows::Definition;
 
 /// How long an application took until it was ready.
-pub const OF_TIME: Definition = Definition { table: &table::LAUNCH, probe: "launch.time", ..Definition::LATENCY };
+pub const OF_TIME: Definition = Definition {
+    table: &table::LAUNCH,
+    probe: "launch.time",
+    ..Definition::LATENCY
+};
 /// How long all of a sequence took together.
-pub const OF_SUM: Definition = Definition { probe: "launch.sum", ..OF_TIME };
+pub const OF_SUM: Definition = Definition {
+    probe: "launch.sum",
+    ..OF_TIME
+};
 /// Sequences that a figure needs; the source made as many.
 const ENOUGH: usize = 2;
 
@@ -42,11 +49,25 @@ pub struct Sequences {
 impl Sequences {
     /// None yet. `stated` is written into every row. Of a machine that is taken `as_is` one sequence is all that there
     /// can be.
-    pub fn new(apps: Vec<String>, placements: Vec<String>, stated: Params, as_is: bool) -> Sequences {
-        let column =
-            || Column { times: vec![vec![]; apps.len()], reasons: vec![None; apps.len()], ..Column::default() };
+    pub fn new(
+        apps: Vec<String>,
+        placements: Vec<String>,
+        stated: Params,
+        as_is: bool,
+    ) -> Sequences {
+        let column = || Column {
+            times: vec![vec![]; apps.len()],
+            reasons: vec![None; apps.len()],
+            ..Column::default()
+        };
         let columns = placements.iter().map(|_| column()).collect();
-        Sequences { apps, placements, stated, enough: if as_is { 1 } else { ENOUGH }, columns }
+        Sequences {
+            apps,
+            placements,
+            stated,
+            enough: if as_is { 1 } else { ENOUGH },
+            columns,
+        }
     }
 
     /// Takes a sequence in.
@@ -59,7 +80,14 @@ impl Sequences {
             }
         }
         if sequence.times.len() == self.apps.len() && sequence.times.iter().all(Result::is_ok) {
-            column.sums.push(sequence.times.iter().flatten().map(|t| t.as_nanos() as f64).sum());
+            column.sums.push(
+                sequence
+                    .times
+                    .iter()
+                    .flatten()
+                    .map(|t| t.as_nanos() as f64)
+                    .sum(),
+            );
         }
         column.killed |= sequence.killed > 0;
         column.totals.push(sequence.totals.clone());
@@ -70,9 +98,19 @@ impl Sequences {
     pub fn tell(&self, placement: usize, sink: &mut dyn Sink) {
         let column = &self.columns[placement];
         for (i, app) in self.apps.iter().enumerate() {
-            sink.measurement(self.row(&OF_TIME, Some(app), placement, &column.times[i], column.reasons[i].clone()));
+            sink.measurement(self.row(
+                &OF_TIME,
+                Some(app),
+                placement,
+                &column.times[i],
+                column.reasons[i].clone(),
+            ));
         }
-        let reason = column.sums.is_empty().then(|| column.reasons.iter().flatten().next().cloned()).flatten();
+        let reason = column
+            .sums
+            .is_empty()
+            .then(|| column.reasons.iter().flatten().next().cloned())
+            .flatten();
         sink.measurement(self.row(&OF_SUM, None, placement, &column.sums, reason));
     }
 
@@ -100,11 +138,18 @@ impl Sequences {
     /// Tells that a placement cannot be had.
     pub fn skip(&self, placement: usize, reason: &str, sink: &mut dyn Sink) {
         if !self.columns[placement].totals.is_empty() {
-            sink.warn(&format!("no further sequence under {}: {reason}", self.placements[placement]));
+            sink.warn(&format!(
+                "no further sequence under {}: {reason}",
+                self.placements[placement]
+            ));
             return;
         }
         for of in [OF_TIME, OF_SUM] {
-            sink.measurement(of.without_figure(self.params(None, placement), Outcome::Skipped, reason.to_owned()));
+            sink.measurement(of.without_figure(
+                self.params(None, placement),
+                Outcome::Skipped,
+                reason.to_owned(),
+            ));
         }
     }
 
@@ -117,8 +162,12 @@ impl Sequences {
     }
 
     fn params(&self, app: Option<&str>, placement: usize) -> Params {
-        let params = self.stated.clone().with("placement", self.placements[placement].as_str());
-        app.into_iter().fold(params, |params, app| params.with("app", app))
+        let params = self
+            .stated
+            .clone()
+            .with("placement", self.placements[placement].as_str());
+        app.into_iter()
+            .fold(params, |params, app| params.with("app", app))
     }
 
     fn row(
@@ -130,11 +179,15 @@ impl Sequences {
         reason: Option<String>,
     ) -> Measurement {
         let doubt = match &reason {
-            Some(reason) => Some(format!("not ready in every sequence; the last time: {reason}")),
-            None => (values.len() < self.enough).then(|| format!("launched once; a figure needs {ENOUGH} sequences")),
+            Some(reason) => Some(format!(
+                "not ready in every sequence; the last time: {reason}"
+            )),
+            None => (values.len() < self.enough)
+                .then(|| format!("launched once; a figure needs {ENOUGH} sequences")),
         };
         let none = || {
-            let reason = reason.unwrap_or_else(|| "no whole sequence was made before the run ended".into());
+            let reason =
+                reason.unwrap_or_else(|| "no whole sequence was made before the run ended".into());
             if !self.columns[placement].killed {
                 return (Outcome::Failed, reason);
             }
@@ -142,8 +195,17 @@ impl Sequences {
                 or give more swap";
             (Outcome::Skipped, format!("{why} ({reason})"))
         };
-        let processes = values.iter().map(|value| Process::of_one(*value, 1)).collect();
-        of.row(self.params(app, placement), processes, estimate::percentiles(values, Better::Lower), doubt, none)
+        let processes = values
+            .iter()
+            .map(|value| Process::of_one(*value, 1))
+            .collect();
+        of.row(
+            self.params(app, placement),
+            processes,
+            estimate::percentiles(values, Better::Lower),
+            doubt,
+            none,
+        )
     }
 }
 
@@ -173,13 +235,25 @@ mod tests {
     }
 
     fn sequence(times: &[Result<u64, &str>]) -> Sequence {
-        let times = times.iter().map(|t| t.map(Duration::from_millis).map_err(str::to_owned)).collect();
-        Sequence { times, totals: BTreeMap::from([("swap_in.pages".to_owned(), 4.0)]), ..Sequence::default() }
+        let times = times
+            .iter()
+            .map(|t| t.map(Duration::from_millis).map_err(str::to_owned))
+            .collect();
+        Sequence {
+            times,
+            totals: BTreeMap::from([("swap_in.pages".to_owned(), 4.0)]),
+            ..Sequence::default()
+        }
     }
 
     fn empty(apps: &[&str], placement: &str) -> Sequences {
         let apps = apps.iter().map(|app| (*app).to_owned()).collect();
-        Sequences::new(apps, vec![placement.to_owned()], Params::new().with("state", "cold"), false)
+        Sequences::new(
+            apps,
+            vec![placement.to_owned()],
+            Params::new().with("state", "cold"),
+            false,
+        )
     }
 
     fn told(sequences: &Sequences) -> Kept {
@@ -193,13 +267,29 @@ mod tests {
     fn two_sequences_make_figures_and_a_sum() {
         let mut sequences = empty(&["a", "b"], "file");
         sequences.enter(0, &sequence(&[Ok(10), Ok(30)]));
-        assert!(told(&sequences).rows.iter().all(|r| r.outcome == Outcome::Untrusted));
+        assert!(
+            told(&sequences)
+                .rows
+                .iter()
+                .all(|r| r.outcome == Outcome::Untrusted)
+        );
         sequences.enter(0, &sequence(&[Ok(12), Ok(30)]));
         let kept = told(&sequences);
-        assert!(kept.rows.iter().all(|r| r.outcome == Outcome::Measured), "{:?}", kept.rows);
-        let of_all = || Params::new().with("placement", "file").with("state", "cold");
+        assert!(
+            kept.rows.iter().all(|r| r.outcome == Outcome::Measured),
+            "{:?}",
+            kept.rows
+        );
+        let of_all = || {
+            Params::new()
+                .with("placement", "file")
+                .with("state", "cold")
+        };
         assert_eq!(kept.rows[0].params, of_all().with("app", "a"));
-        assert_eq!((&kept.rows[2].params, &kept.observations[0].params), (&of_all(), &of_all()));
+        assert_eq!(
+            (&kept.rows[2].params, &kept.observations[0].params),
+            (&of_all(), &of_all())
+        );
         assert_eq!(kept.rows[2].probe, "launch.sum");
         assert_eq!(kept.rows[2].process_values(), [40e6, 42e6]);
         assert_eq!(kept.observations[0].totals["sequences"], 2.0);
@@ -212,20 +302,36 @@ mod tests {
         sequences.enter(0, &sequence(&[Ok(10), Err("too late")]));
         let rows = told(&sequences).rows;
         assert_eq!(rows[0].outcome, Outcome::Measured);
-        assert_eq!((rows[1].outcome, rows[1].reason.as_deref()), (Outcome::Failed, Some("too late")));
+        assert_eq!(
+            (rows[1].outcome, rows[1].reason.as_deref()),
+            (Outcome::Failed, Some("too late"))
+        );
         assert_eq!(rows[2].outcome, Outcome::Failed);
         let mut killed = empty(&["a"], "none");
-        killed.enter(0, &Sequence { killed: 1, ..sequence(&[Err("ended")]) });
+        killed.enter(
+            0,
+            &Sequence {
+                killed: 1,
+                ..sequence(&[Err("ended")])
+            },
+        );
         assert_eq!(told(&killed).rows[0].outcome, Outcome::Skipped);
     }
 
     #[test]
     fn one_sequence_after_a_boot_is_a_figure() {
-        let mut sequences =
-            Sequences::new(vec!["a".into()], vec!["none".into()], Params::new().with("state", "after-boot"), true);
+        let mut sequences = Sequences::new(
+            vec!["a".into()],
+            vec!["none".into()],
+            Params::new().with("state", "after-boot"),
+            true,
+        );
         sequences.enter(0, &sequence(&[Ok(10)]));
         let row = &told(&sequences).rows[0];
-        assert_eq!((row.outcome, row.params.text("state")), (Outcome::Measured, Some("after-boot")));
+        assert_eq!(
+            (row.outcome, row.params.text("state")),
+            (Outcome::Measured, Some("after-boot"))
+        );
     }
 
     #[test]

@@ -83,8 +83,14 @@ pub enum Obstacle {
 }
 
 /// Runs a sequence. All that it changed is undone when it returns, and by the journal where it does not.
-pub fn run(scratch: &mut Scratch, step: &Step, sink: &mut dyn Sink, done: f64) -> Result<Sequence, Obstacle> {
-    let mut areas = Areas::put_up(scratch, step.placement, step.swap_bytes, step.slow).map_err(Obstacle::Placement)?;
+pub fn run(
+    scratch: &mut Scratch,
+    step: &Step,
+    sink: &mut dyn Sink,
+    done: f64,
+) -> Result<Sequence, Obstacle> {
+    let mut areas = Areas::put_up(scratch, step.placement, step.swap_bytes, step.slow)
+        .map_err(Obstacle::Placement)?;
     let result = in_pen(scratch, step, &areas, sink, done).map_err(Obstacle::Failed);
     let down = areas.take_down(scratch).map_err(Obstacle::Failed);
     let sequence = result?;
@@ -98,14 +104,27 @@ fn in_pen(
     sink: &mut dyn Sink,
     done: f64,
 ) -> Result<Sequence, String> {
-    let mut memory_group =
-        if step.group { MemoryGroup::make("launch", scratch, &areas.slow, step.slow)? } else { MemoryGroup::default() };
+    let mut memory_group = if step.group {
+        MemoryGroup::make("launch", scratch, &areas.slow, step.slow)?
+    } else {
+        MemoryGroup::default()
+    };
     let marked = scratch
-        .record(Undo::KillMarked { scratch: scratch.path().to_owned() })
+        .record(Undo::KillMarked {
+            scratch: scratch.path().to_owned(),
+        })
         .map_err(|e| format!("cannot write the journal: {e}"))?;
     let dir = scratch.path().join("sequence");
     let mut running = Vec::new();
-    let result = prepared(scratch, step, &mut memory_group, &dir, &mut running, sink, done);
+    let result = prepared(
+        scratch,
+        step,
+        &mut memory_group,
+        &dir,
+        &mut running,
+        sink,
+        done,
+    );
     quit(running, &memory_group);
     let ended = scratch.undo(marked);
     let down = memory_group.take_down(scratch);
@@ -127,8 +146,12 @@ fn prepared(
     let mut places = Vec::new();
     for (i, app) in step.apps.iter().enumerate() {
         let at = make_places(app, dir, step.data, i)?;
-        if let Some(note) = postmaster_note(app, &at).filter(|note| note.starts_with(scratch.path())) {
-            scratch.record(Undo::RemoveSegment { note }).map_err(|e| format!("cannot write the journal: {e}"))?;
+        if let Some(note) =
+            postmaster_note(app, &at).filter(|note| note.starts_with(scratch.path()))
+        {
+            scratch
+                .record(Undo::RemoveSegment { note })
+                .map_err(|e| format!("cannot write the journal: {e}"))?;
         }
         places.push(launcher::run_untimed(app, &app.setup, &at, &home).map(|()| at));
     }
@@ -138,14 +161,17 @@ fn prepared(
     match step.push {
         Push::None => {}
         Push::Limit(bytes) => memory_group.limit(Some(bytes))?,
-        Push::Reserve(need, share) => memory_group.hold(pressure::reserve(need, share, pressure::available()))?,
+        Push::Reserve(need, share) => {
+            memory_group.hold(pressure::reserve(need, share, pressure::available()))?
+        }
     }
     let mut sequence = Sequence::default();
     let before = read_counters(&mut sequence, memory_group);
     for (app, places) in step.apps.iter().zip(places) {
         sink.progress(&format!("{}: {}", step.placement.name, app.name), done);
-        let launched =
-            places.map_err(Trouble::Failed).and_then(|at| launcher::launch(app, &at, &home, &|| sink.interrupted()));
+        let launched = places
+            .map_err(Trouble::Failed)
+            .and_then(|at| launcher::launch(app, &at, &home, &|| sink.interrupted()));
         match launched {
             Ok(launched) => {
                 running.extend(launched.running);
@@ -157,7 +183,11 @@ fn prepared(
     }
     let after = read_counters(&mut sequence, memory_group);
     sequence.totals = paging::between(&before, &after);
-    let swap = if step.placement.is_none() { 0.0 } else { step.swap_bytes as f64 };
+    let swap = if step.placement.is_none() {
+        0.0
+    } else {
+        step.swap_bytes as f64
+    };
     sequence.totals.insert("swap_areas.bytes".into(), swap);
     sequence.held = memory_group.memory_bytes();
     sequence.killed = memory_group.killed();
@@ -166,14 +196,25 @@ fn prepared(
 
 /// A PostgreSQL server that is killed leaves a segment of shared memory, which it names in its data directory.
 fn postmaster_note(app: &App, places: &Places) -> Option<PathBuf> {
-    let server = Path::new(&app.command[0]).file_name().is_some_and(|name| name == "postgres");
-    let data = app.command.iter().skip_while(|word| *word != "-D").nth(1).filter(|_| server)?;
+    let server = Path::new(&app.command[0])
+        .file_name()
+        .is_some_and(|name| name == "postgres");
+    let data = app
+        .command
+        .iter()
+        .skip_while(|word| *word != "-D")
+        .nth(1)
+        .filter(|_| server)?;
     Some(Path::new(&places.fill(data)).join("postmaster.pid"))
 }
 
 fn home(scratch: &Path, memory_group: &MemoryGroup) -> Home {
     Home {
-        procs: memory_group.directories().iter().map(|dir| dir.join("cgroup.procs")).collect(),
+        procs: memory_group
+            .directories()
+            .iter()
+            .map(|dir| dir.join("cgroup.procs"))
+            .collect(),
         scratch: scratch.to_owned(),
     }
 }
@@ -187,11 +228,16 @@ fn read_counters(sequence: &mut Sequence, memory_group: &MemoryGroup) -> paging:
 
 /// The words in braces of one application: a fresh directory, a kept one, a free port.
 pub fn make_places(app: &App, dir: &Path, data: &Path, number: usize) -> Result<Places, String> {
-    let trouble = |path: &Path, e: std::io::Error| format!("cannot make the directory {}: {e}", path.display());
+    let trouble = |path: &Path, e: std::io::Error| {
+        format!("cannot make the directory {}: {e}", path.display())
+    };
     let account = (app.unprivileged && system::is_root()).then_some(Account::NOBODY);
     let (output, data) = (dir.join(number.to_string()), data.join(number.to_string()));
     let dir = output.join("own");
-    for parent in [output.parent(), Some(&output), data.parent()].into_iter().flatten() {
+    for parent in [output.parent(), Some(&output), data.parent()]
+        .into_iter()
+        .flatten()
+    {
         passable(parent).map_err(|e| trouble(parent, e))?;
     }
     for path in [&dir, &data] {
@@ -201,9 +247,15 @@ pub fn make_places(app: &App, dir: &Path, data: &Path, number: usize) -> Result<
             other => other.map_err(|e| trouble(path, e))?,
         }
     }
-    let listener =
-        TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(|e| format!("no free port: {e}"))?;
-    Ok(Places { dir, data, output, port: listener.port() })
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .map_err(|e| format!("no free port: {e}"))?;
+    Ok(Places {
+        dir,
+        data,
+        output,
+        port: listener.port(),
+    })
 }
 
 /// A directory of ours that can be passed through, made unless it is there.
@@ -215,10 +267,21 @@ fn passable(path: &Path) -> std::io::Result<()> {
 }
 
 /// Prepares an application once and for all.
-pub fn prepare(scratch: &Scratch, app: &App, dir: &Path, data: &Path, number: usize) -> Result<PathBuf, String> {
+pub fn prepare(
+    scratch: &Scratch,
+    app: &App,
+    dir: &Path,
+    data: &Path,
+    number: usize,
+) -> Result<PathBuf, String> {
     let places = make_places(app, dir, data, number)?;
-    launcher::run_untimed(app, &app.prepare, &places, &home(scratch.path(), &MemoryGroup::default()))
-        .map(|()| places.data)
+    launcher::run_untimed(
+        app,
+        &app.prepare,
+        &places,
+        &home(scratch.path(), &MemoryGroup::default()),
+    )
+    .map(|()| places.data)
 }
 
 /// Asks every application to end, as a desktop does, and waits a while. What stays is killed by the caller's tickets.

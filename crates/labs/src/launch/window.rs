@@ -30,22 +30,32 @@ impl Display {
     /// A sentence that says why the display cannot be used.
     pub fn connect(name: &str) -> Result<Display, String> {
         let trouble = |e: io::Error| format!("cannot connect to the X display `{name}`: {e}");
-        let number =
-            number(name).ok_or_else(|| format!("`{name}` is no X display of this host; set DISPLAY, such as :0"))?;
-        let mut stream = UnixStream::connect(format!("/tmp/.X11-unix/X{number}")).map_err(trouble)?;
-        stream.write_all(&greeting(&cookie(number).unwrap_or_default())).map_err(trouble)?;
+        let number = number(name).ok_or_else(|| {
+            format!("`{name}` is no X display of this host; set DISPLAY, such as :0")
+        })?;
+        let mut stream =
+            UnixStream::connect(format!("/tmp/.X11-unix/X{number}")).map_err(trouble)?;
+        stream
+            .write_all(&greeting(&cookie(number).unwrap_or_default()))
+            .map_err(trouble)?;
         let mut head = [0u8; 8];
         stream.read_exact(&mut head).map_err(trouble)?;
         let mut body = vec![0u8; usize::from(u16::from_ne_bytes([head[6], head[7]])) * 4];
         stream.read_exact(&mut body).map_err(trouble)?;
         if head[0] != 1 {
-            let reason = String::from_utf8_lossy(&body[..usize::from(head[1]).min(body.len())]).trim().to_owned();
+            let reason = String::from_utf8_lossy(&body[..usize::from(head[1]).min(body.len())])
+                .trim()
+                .to_owned();
             return Err(format!("the X display `{name}` refuses: {reason}"));
         }
-        let root = root_window(&body).ok_or_else(|| format!("the X display `{name}` answers what cannot be read"))?;
+        let root = root_window(&body)
+            .ok_or_else(|| format!("the X display `{name}` answers what cannot be read"))?;
         stream.write_all(&watch(root)).map_err(trouble)?;
         stream.set_nonblocking(true).map_err(trouble)?;
-        Ok(Display { stream, pending: Vec::new() })
+        Ok(Display {
+            stream,
+            pending: Vec::new(),
+        })
     }
 
     /// Reads what has come and tells whether a window was shown since the last time.
@@ -53,14 +63,24 @@ impl Display {
         let mut chunk = [0u8; 4096];
         loop {
             match self.stream.read(&mut chunk) {
-                Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the X display went away")),
+                Ok(0) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the X display went away",
+                    ));
+                }
                 Ok(n) => self.pending.extend_from_slice(&chunk[..n]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) => return Err(e),
             }
         }
         let whole = self.pending.len() / EVENT_BYTES * EVENT_BYTES;
-        Ok(self.pending.drain(..whole).collect::<Vec<u8>>().chunks(EVENT_BYTES).any(is_shown))
+        Ok(self
+            .pending
+            .drain(..whole)
+            .collect::<Vec<u8>>()
+            .chunks(EVENT_BYTES)
+            .any(is_shown))
     }
 }
 
@@ -92,8 +112,19 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
 
 /// The connection's set-up: byte order, version 11.0, and who we are.
 fn greeting(cookie: &[u8]) -> Vec<u8> {
-    let name: &[u8] = if cookie.is_empty() { b"" } else { b"MIT-MAGIC-COOKIE-1" };
-    let mut bytes = vec![if cfg!(target_endian = "big") { b'B' } else { b'l' }, 0];
+    let name: &[u8] = if cookie.is_empty() {
+        b""
+    } else {
+        b"MIT-MAGIC-COOKIE-1"
+    };
+    let mut bytes = vec![
+        if cfg!(target_endian = "big") {
+            b'B'
+        } else {
+            b'l'
+        },
+        0,
+    ];
     for number in [11, 0, name.len() as u16, cookie.len() as u16, 0] {
         bytes.extend_from_slice(&number.to_ne_bytes());
     }
@@ -107,7 +138,9 @@ fn root_window(body: &[u8]) -> Option<u32> {
     let vendor = usize::from(u16::from_ne_bytes(body.get(16..18)?.try_into().ok()?));
     let formats = usize::from(*body.get(21)?);
     let start = 32 + vendor.next_multiple_of(4) + 8 * formats;
-    Some(u32::from_ne_bytes(body.get(start..start + 4)?.try_into().ok()?))
+    Some(u32::from_ne_bytes(
+        body.get(start..start + 4)?.try_into().ok()?,
+    ))
 }
 
 fn watch(root: u32) -> Vec<u8> {
@@ -123,7 +156,8 @@ fn watch(root: u32) -> Vec<u8> {
 /// in.
 fn cookie(display: u32) -> Option<Vec<u8>> {
     let file = std::env::var_os("XAUTHORITY").map(PathBuf::from);
-    let file = file.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".Xauthority")))?;
+    let file =
+        file.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".Xauthority")))?;
     cookie_in(&fs::read(file).ok()?, display)
 }
 

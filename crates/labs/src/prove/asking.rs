@@ -19,23 +19,48 @@ pub(super) fn decided<S, E>(
     kept: impl Fn(&S) -> &Kept,
     mut ask: impl FnMut(&mut S, &[Finding], Policy) -> Result<(), E>,
 ) -> Result<(), E> {
-    let Some(policy) = policy(found) else { return Ok(()) };
+    let Some(policy) = policy(found) else {
+        return Ok(());
+    };
     ask(new, &found.causes, policy)?;
     let helped = helped(&found.causes, &kept(new).run.experiments);
-    if helped.is_empty() { Ok(()) } else { ask(base, &helped, Policy::WhereUndecided) }
+    if helped.is_empty() {
+        Ok(())
+    } else {
+        ask(base, &helped, Policy::WhereUndecided)
+    }
 }
 
 /// When the slower side is asked; nothing where no difference is resolved.
 fn policy(found: &Comparison) -> Option<Policy> {
-    found.rows.first().and_then(|row| row.ratio).filter(|r| r.low > 1.0)?;
+    found
+        .rows
+        .first()
+        .and_then(|row| row.ratio)
+        .filter(|r| r.low > 1.0)?;
     let nobody = !found.causes.iter().any(|f| f.status.accuses());
-    Some(if nobody { Policy::Asked } else { Policy::WhereUndecided })
+    Some(if nobody {
+        Policy::Asked
+    } else {
+        Policy::WhereUndecided
+    })
 }
 
 /// The causes about which an experiment on the slower side helped, as suspects of the other side.
 fn helped(causes: &[Finding], experiments: &[Experiment]) -> Vec<Finding> {
-    let helped = |f: &&Finding| experiments.iter().any(|e| e.answer == Answer::Faster && e.tests.contains(&f.cause));
-    causes.iter().filter(helped).map(|f| Finding { status: Status::Suspected, ..f.clone() }).collect()
+    let helped = |f: &&Finding| {
+        experiments
+            .iter()
+            .any(|e| e.answer == Answer::Faster && e.tests.contains(&f.cause))
+    };
+    causes
+        .iter()
+        .filter(helped)
+        .map(|f| Finding {
+            status: Status::Suspected,
+            ..f.clone()
+        })
+        .collect()
 }
 
 /// What is asked of one side, under the load that its passes had.
@@ -50,7 +75,16 @@ pub(super) fn question<'a>(
     let rates: Vec<f64> = kept.throughput.iter().filter_map(|p| p.value).collect();
     let rate = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     let load = (rate, clients / rate.max(f64::MIN_POSITIVE));
-    Question { params, findings, load, closed: true, most: MOST, beyond_ours: false, policy, own_neighbours }
+    Question {
+        params,
+        findings,
+        load,
+        closed: true,
+        most: MOST,
+        beyond_ours: false,
+        policy,
+        own_neighbours,
+    }
 }
 
 #[cfg(test)]
@@ -82,9 +116,18 @@ mod tests {
             answer,
             reason: None,
         };
-        let asked = helped(&causes, &[of("cpu.quota", Answer::Faster), of("cpu.affinity", Answer::Same)]);
+        let asked = helped(
+            &causes,
+            &[
+                of("cpu.quota", Answer::Faster),
+                of("cpu.affinity", Answer::Same),
+            ],
+        );
         assert_eq!(
-            asked.iter().map(|f| (f.cause.as_str(), f.status)).collect::<Vec<_>>(),
+            asked
+                .iter()
+                .map(|f| (f.cause.as_str(), f.status))
+                .collect::<Vec<_>>(),
             [("cpu.quota", Status::Suspected)]
         );
         assert!(helped(&causes, &[]).is_empty());
@@ -92,11 +135,20 @@ mod tests {
 
     #[test]
     fn the_load_is_that_of_the_passes() {
-        let pass = |value: f64| Process { value: Some(value), ..Process::default() };
+        let pass = |value: f64| Process {
+            value: Some(value),
+            ..Process::default()
+        };
         let mut kept = Kept::default();
         kept.throughput.extend([pass(900.0), pass(1100.0)]);
         let (params, none) = (Params::new(), Vec::new());
-        let q = question(&params, &none, (&kept, 4.0), Policy::WhereUndecided, vec![7]);
+        let q = question(
+            &params,
+            &none,
+            (&kept, 4.0),
+            Policy::WhereUndecided,
+            vec![7],
+        );
         assert_eq!((q.load, q.own_neighbours), ((1000.0, 0.004), vec![7]));
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use fingerpost_measure::estimate;
 use fingerpost_observe::Level;
 use fingerpost_record::{
-    Better, Budget, Experiment, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA,
+    Better, Budget, Experiment, Host, Measurement, Observation, Outcome, Params, Paths, Process,
+    Run, SCHEMA,
 };
 use fingerpost_workloads::{Step, Workload, WorkloadError};
 
@@ -60,7 +61,11 @@ impl Kept {
             let value = step.rate();
             // Windows that lost events were too long for what the machine keeps up with: the next begin short again.
             let torn = self.run.paths.last().is_some_and(|paths| paths.lost > 0);
-            self.latency = if torn { None } else { self.latency.max(Some(nearly_all(&step, clients))) };
+            self.latency = if torn {
+                None
+            } else {
+                self.latency.max(Some(nearly_all(&step, clients)))
+            };
             self.throughput.push(Process {
                 value: Some(value),
                 samples: step.throughput,
@@ -74,19 +79,36 @@ impl Kept {
 
     /// As the run of a workload of this name, one row with these parameters.
     pub(super) fn into_run(self, name: &str, params: &Params, host: &Host) -> Run {
-        let samples: Vec<f64> = self.throughput.iter().flat_map(|p| p.samples.iter().copied()).collect();
+        let samples: Vec<f64> = self
+            .throughput
+            .iter()
+            .flat_map(|p| p.samples.iter().copied())
+            .collect();
         let percentiles = estimate::percentiles(&samples, Better::Higher);
         let none = || (Outcome::Failed, "no pass was made".to_owned());
         let row = Definition::RATE.row(params.clone(), self.throughput, percentiles, None, none);
-        let row = Measurement { probe: format!("{name}.throughput"), descriptor: None, ..row };
-        Run { schema: SCHEMA.to_owned(), host: host.clone(), measurements: vec![row], complete: true, ..self.run }
+        let row = Measurement {
+            probe: format!("{name}.throughput"),
+            descriptor: None,
+            ..row
+        };
+        Run {
+            schema: SCHEMA.to_owned(),
+            host: host.clone(),
+            measurements: vec![row],
+            complete: true,
+            ..self.run
+        }
     }
 }
 
 impl Sink for Kept {
     fn measurement(&mut self, _: Measurement) {}
     fn observation(&mut self, observation: Observation) {
-        self.run.observations.push(Observation { series: Vec::new(), ..observation });
+        self.run.observations.push(Observation {
+            series: Vec::new(),
+            ..observation
+        });
     }
     fn budget(&mut self, budget: Budget) {
         self.run.budgets.push(budget);

@@ -58,7 +58,11 @@ pub struct Proof {
 impl Proof {
     /// A row of a plant that was not compared.
     pub fn without(plant: &Plant, result: Result, reason: String) -> Proof {
-        Proof { result, reason: Some(reason), ..Proof::of(plant, Vec::new()) }
+        Proof {
+            result,
+            reason: Some(reason),
+            ..Proof::of(plant, Vec::new())
+        }
     }
 
     /// A row from whom the verdict accuses.
@@ -83,7 +87,11 @@ impl Proof {
 
 /// One plant: its cause must come first. Several: they must be the first, in any order. None: nobody may be accused.
 fn judge(planted: &[&str], accused: &[Finding]) -> Result {
-    let first: Vec<&str> = accused.iter().take(planted.len()).map(|f| f.cause.as_str()).collect();
+    let first: Vec<&str> = accused
+        .iter()
+        .take(planted.len())
+        .map(|f| f.cause.as_str())
+        .collect();
     match (planted.is_empty(), accused.is_empty()) {
         (true, true) => Result::Right,
         (true, false) => Result::Wrong,
@@ -119,7 +127,10 @@ mod tests {
         assert_eq!(judge(&["cpu.quota"], &accused), Result::Right);
         assert_eq!(judge(&["app.lock"], &accused), Result::Wrong);
         assert_eq!(judge(&["app.lock", "cpu.quota"], &accused), Result::Right);
-        assert_eq!(judge(&["app.lock", "network.delay"], &accused), Result::Wrong);
+        assert_eq!(
+            judge(&["app.lock", "network.delay"], &accused),
+            Result::Wrong
+        );
         assert_eq!(judge(&["app.lock"], &[]), Result::Missed);
         assert_eq!(judge(&[], &[]), Result::Right);
         assert_eq!(judge(&[], &accused), Result::Wrong);

@@ -60,12 +60,20 @@ const SECONDS: Duration = Duration::from_millis(1500);
 
 /// A transaction of user code.
 fn computing() -> Recipe {
-    Recipe { work: 250_000, ..Recipe::default() }
+    Recipe {
+        work: 250_000,
+        ..Recipe::default()
+    }
 }
 
 /// A transaction that is committed to the disk.
 fn committing() -> Recipe {
-    Recipe { work: 20_000, sync_every: 1, clients: 1, ..Recipe::default() }
+    Recipe {
+        work: 20_000,
+        sync_every: 1,
+        clients: 1,
+        ..Recipe::default()
+    }
 }
 
 fn same(recipe: Recipe) -> [Recipe; 2] {
@@ -94,84 +102,184 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "cpu.quota",
         what: "the server's group gets half a CPU",
-        changes: || planted(Change { quota: Some(0.5), ..Change::default() }),
+        changes: || {
+            planted(Change {
+                quota: Some(0.5),
+                ..Change::default()
+            })
+        },
         root: true,
         ..USUAL
     },
     Plant {
         name: "cpu.affinity",
         what: "the server may use one CPU",
-        changes: || planted(Change { one_cpu: true, ..Change::default() }),
+        changes: || {
+            planted(Change {
+                one_cpu: true,
+                ..Change::default()
+            })
+        },
         cpus: 2,
         ..USUAL
     },
     Plant {
         name: "cpu.contention",
         what: "another process uses all CPUs",
-        changes: || planted(Change { hog: true, ..Change::default() }),
+        changes: || {
+            planted(Change {
+                hog: true,
+                ..Change::default()
+            })
+        },
         ..USUAL
     },
     Plant {
         name: "cpu.priority",
         what: "the server is niced, beside a process that uses all CPUs on both sides",
-        changes: || [Change { hog: true, ..Change::default() }, Change { hog: true, nice: 10, ..Change::default() }],
+        changes: || {
+            [
+                Change {
+                    hog: true,
+                    ..Change::default()
+                },
+                Change {
+                    hog: true,
+                    nice: 10,
+                    ..Change::default()
+                },
+            ]
+        },
         ..USUAL
     },
     Plant {
         name: "syscall.entry",
         what: "a filter of 2000 instructions before each system call of the server",
-        recipes: || same(Recipe { calls: 1500, clients: 1, ..Recipe::default() }),
-        changes: || planted(Change { filter: 2000, ..Change::default() }),
+        recipes: || {
+            same(Recipe {
+                calls: 1500,
+                clients: 1,
+                ..Recipe::default()
+            })
+        },
+        changes: || {
+            planted(Change {
+                filter: 2000,
+                ..Change::default()
+            })
+        },
         ..USUAL
     },
     Plant {
         name: "cpu.mitigation",
         what: "no speculative store bypass for the server",
-        recipes: || same(Recipe { stores: 60_000, clients: 1, ..Recipe::default() }),
-        changes: || planted(Change { store_bypass: true, ..Change::default() }),
+        recipes: || {
+            same(Recipe {
+                stores: 60_000,
+                clients: 1,
+                ..Recipe::default()
+            })
+        },
+        changes: || {
+            planted(Change {
+                store_bypass: true,
+                ..Change::default()
+            })
+        },
         ..USUAL
     },
     Plant {
         name: "memory.limit",
         what: "the server's group gets two thirds of the memory that it holds, and a swap file",
-        recipes: || same(Recipe { held_mib: 48, touches: 20, clients: 1, ..Recipe::default() }),
-        changes: || planted(Change { memory_mib: Some(34), ..Change::default() }),
+        recipes: || {
+            same(Recipe {
+                held_mib: 48,
+                touches: 20,
+                clients: 1,
+                ..Recipe::default()
+            })
+        },
+        changes: || {
+            planted(Change {
+                memory_mib: Some(34),
+                ..Change::default()
+            })
+        },
         root: true,
         ..USUAL
     },
     Plant {
         name: "memory.page_size",
         what: "no huge pages for the server",
-        recipes: || same(Recipe { fresh_kib: 8192, clients: 1, ..Recipe::default() }),
-        changes: || planted(Change { no_huge_pages: true, ..Change::default() }),
+        recipes: || {
+            same(Recipe {
+                fresh_kib: 8192,
+                clients: 1,
+                ..Recipe::default()
+            })
+        },
+        changes: || {
+            planted(Change {
+                no_huge_pages: true,
+                ..Change::default()
+            })
+        },
         ..USUAL
     },
     Plant {
         name: "storage.throttle",
         what: "the server's group may write 600 times a second",
         recipes: || same(committing()),
-        changes: || planted(Change { writes: Some(600), ..Change::default() }),
+        changes: || {
+            planted(Change {
+                writes: Some(600),
+                ..Change::default()
+            })
+        },
         root: true,
         ..USUAL
     },
     Plant {
         name: "storage.durability",
         what: "each transaction is synced instead of one in fifty",
-        recipes: || [Recipe { sync_every: 50, ..committing() }, committing()],
+        recipes: || {
+            [
+                Recipe {
+                    sync_every: 50,
+                    ..committing()
+                },
+                committing(),
+            ]
+        },
         ..USUAL
     },
     Plant {
         name: "storage.contention",
         what: "another process writes and syncs on the same disk",
         recipes: || same(committing()),
-        changes: || planted(Change { syncer: true, ..Change::default() }),
+        changes: || {
+            planted(Change {
+                syncer: true,
+                ..Change::default()
+            })
+        },
         ..USUAL
     },
     Plant {
         name: "network.shaping",
         what: "4 MB/s over the loopback interface of a network of our own",
-        recipes: || same(Recipe { answer: 16 << 10, ..Recipe::default() }),
-        changes: || planted(Change { loopback: Some(4_000_000), ..Change::default() }),
+        recipes: || {
+            same(Recipe {
+                answer: 16 << 10,
+                ..Recipe::default()
+            })
+        },
+        changes: || {
+            planted(Change {
+                loopback: Some(4_000_000),
+                ..Change::default()
+            })
+        },
         root: true,
         ..USUAL
     },
@@ -179,7 +287,13 @@ pub static PLANTS: &[Plant] = &[
         name: "network.accept_queue",
         what: "a listen queue of one, with a connection for each transaction",
         recipes: || {
-            let open = Recipe { connects: true, clients: 16, work: 50_000, think_us: 3000, ..Recipe::default() };
+            let open = Recipe {
+                connects: true,
+                clients: 16,
+                work: 50_000,
+                think_us: 3000,
+                ..Recipe::default()
+            };
             // The kernel admits one more than it is told.
             [open.clone(), Recipe { backlog: 0, ..open }]
         },
@@ -189,23 +303,54 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "network.delay",
         what: "answers in two small writes, held back by Nagle's algorithm and delayed acknowledgements",
-        recipes: || [Recipe::default(), Recipe { split: true, ..Recipe::default() }],
+        recipes: || {
+            [
+                Recipe::default(),
+                Recipe {
+                    split: true,
+                    ..Recipe::default()
+                },
+            ]
+        },
         ..USUAL
     },
     Plant {
         name: "app.lock",
         what: "one lock around the server's work, which waits a millisecond for something",
         recipes: || {
-            let waiting = Recipe { work: 20_000, pause_us: 1000, ..Recipe::default() };
-            [waiting.clone(), Recipe { lock: true, ..waiting }]
+            let waiting = Recipe {
+                work: 20_000,
+                pause_us: 1000,
+                ..Recipe::default()
+            };
+            [
+                waiting.clone(),
+                Recipe {
+                    lock: true,
+                    ..waiting
+                },
+            ]
         },
         ..USUAL
     },
     Plant {
         name: "client.saturated",
         what: "a load generator that works hard, on one CPU",
-        recipes: || [Recipe::default(), Recipe { client_work: 300_000, ..Recipe::default() }],
-        changes: || planted(Change { client_on_one_cpu: true, ..Change::default() }),
+        recipes: || {
+            [
+                Recipe::default(),
+                Recipe {
+                    client_work: 300_000,
+                    ..Recipe::default()
+                },
+            ]
+        },
+        changes: || {
+            planted(Change {
+                client_on_one_cpu: true,
+                ..Change::default()
+            })
+        },
         ..USUAL
     },
     Plant {
@@ -213,25 +358,61 @@ pub static PLANTS: &[Plant] = &[
         what: "a filter before each system call, and each transaction synced",
         several: &["syscall.entry", "storage.durability"],
         recipes: || {
-            let calls = Recipe { calls: 1500, sync_every: 50, clients: 1, ..Recipe::default() };
-            [calls.clone(), Recipe { sync_every: 1, ..calls }]
+            let calls = Recipe {
+                calls: 1500,
+                sync_every: 50,
+                clients: 1,
+                ..Recipe::default()
+            };
+            [
+                calls.clone(),
+                Recipe {
+                    sync_every: 1,
+                    ..calls
+                },
+            ]
         },
-        changes: || planted(Change { filter: 2000, ..Change::default() }),
+        changes: || {
+            planted(Change {
+                filter: 2000,
+                ..Change::default()
+            })
+        },
         ..USUAL
     },
-    Plant { name: "control.nothing", what: "nothing is planted", ..USUAL },
+    Plant {
+        name: "control.nothing",
+        what: "nothing is planted",
+        ..USUAL
+    },
     Plant {
         name: "control.disk_unused",
         what: "a limit on the disk, for a server that does not use it",
-        changes: || planted(Change { writes: Some(40), ..Change::default() }),
+        changes: || {
+            planted(Change {
+                writes: Some(40),
+                ..Change::default()
+            })
+        },
         root: true,
         ..USUAL
     },
     Plant {
         name: "control.memory_unused",
         what: "no huge pages, for a server that hardly uses memory",
-        recipes: || same(Recipe { calls: 1500, clients: 1, ..Recipe::default() }),
-        changes: || planted(Change { no_huge_pages: true, ..Change::default() }),
+        recipes: || {
+            same(Recipe {
+                calls: 1500,
+                clients: 1,
+                ..Recipe::default()
+            })
+        },
+        changes: || {
+            planted(Change {
+                no_huge_pages: true,
+                ..Change::default()
+            })
+        },
         ..USUAL
     },
 ];
@@ -239,7 +420,11 @@ pub static PLANTS: &[Plant] = &[
 impl Plant {
     /// The causes that the verdict must name.
     pub fn causes(&self) -> &[&'static str] {
-        if cause(self.name).is_some() { std::slice::from_ref(&self.name) } else { self.several }
+        if cause(self.name).is_some() {
+            std::slice::from_ref(&self.name)
+        } else {
+            self.several
+        }
     }
 
     /// The layer of its cause, where it has one.
@@ -264,10 +449,18 @@ mod tests {
             for cause in plant.causes() {
                 let known = CATALOGUE.iter().find(|c| c.cause == *cause);
                 assert!(known.is_some(), "{cause}");
-                assert!(plant.causes().len() > 1 || plant.layer() == known.map(|c| c.entry().layer), "{cause}");
+                assert!(
+                    plant.causes().len() > 1 || plant.layer() == known.map(|c| c.entry().layer),
+                    "{cause}"
+                );
             }
             let ([base, new], [before, after]) = ((plant.recipes)(), (plant.changes)());
-            assert_eq!(base == new && before == after, plant.name == "control.nothing", "{}", plant.name);
+            assert_eq!(
+                base == new && before == after,
+                plant.name == "control.nothing",
+                "{}",
+                plant.name
+            );
         }
         assert_eq!(PLANTS.iter().filter(|p| p.causes().len() == 1).count(), 16);
     }

@@ -54,7 +54,10 @@ pub struct Trial {
 /// Plants, measures, compares, and takes everything away again.
 pub fn run(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Trial {
     let begun = Instant::now();
-    let without = |verdict, reason| Trial { proof: Proof::without(plant, verdict, reason), runs: None };
+    let without = |verdict, reason| Trial {
+        proof: Proof::without(plant, verdict, reason),
+        runs: None,
+    };
     let (result, failed_first) = match missing(plant, course) {
         Some(reason) => (Err(WorkloadError::Missing(reason)), None),
         None => at_most_twice(course.stop, || measured(plant, course, scratch)),
@@ -65,7 +68,8 @@ pub fn run(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Trial {
         Err(e) => without(Verdict::Failed, e.to_string()),
     };
     if trial.runs.is_some() {
-        trial.proof.reason = failed_first.map(|reason| format!("the first attempt failed: {reason}"));
+        trial.proof.reason =
+            failed_first.map(|reason| format!("the first attempt failed: {reason}"));
     }
     trial.proof.seconds = begun.elapsed().as_secs_f64();
     trial
@@ -79,7 +83,9 @@ pub(super) fn at_most_twice<T>(
     mut attempt: impl FnMut() -> Result<T, WorkloadError>,
 ) -> (Result<T, WorkloadError>, Option<String>) {
     match attempt() {
-        Err(WorkloadError::Failed(reason)) if !stop.load(Ordering::Relaxed) => (attempt(), Some(reason)),
+        Err(WorkloadError::Failed(reason)) if !stop.load(Ordering::Relaxed) => {
+            (attempt(), Some(reason))
+        }
         other => (other, None),
     }
 }
@@ -92,7 +98,11 @@ fn missing(plant: &Plant, course: &Course) -> Option<String> {
         return Some("it takes root".into());
     }
     if course.cpus.len() < plant.cpus {
-        return Some(format!("it takes {} CPUs, and this process may use {}", plant.cpus, course.cpus.len()));
+        return Some(format!(
+            "it takes {} CPUs, and this process may use {}",
+            plant.cpus,
+            course.cpus.len()
+        ));
     }
     if wants(|c| c.store_bypass) && !task::store_bypass_can_be_chosen() {
         return Some("this CPU or kernel leaves no choice about speculative store bypass".into());
@@ -107,16 +117,31 @@ fn missing(plant: &Plant, course: &Course) -> Option<String> {
 pub fn judged(plant: &Plant, runs: Runs) -> Trial {
     let comparison = compared(&runs, 0.0);
     let mut proof = Proof::of(plant, comparison.causes);
-    proof.slower = comparison.rows.first().and_then(|row| row.ratio).map(|r| r.value);
+    proof.slower = comparison
+        .rows
+        .first()
+        .and_then(|row| row.ratio)
+        .map(|r| r.value);
     proof.unexplained = comparison.unexplained;
     proof.headline = comparison.headline;
-    Trial { proof, runs: Some(runs) }
+    Trial {
+        proof,
+        runs: Some(runs),
+    }
 }
 
 /// Both sides compared; `starts` is by how much two starts of the server are known to differ.
 pub(super) fn compared([base, new]: &Runs, starts: f64) -> Comparison {
-    let options = Options { threshold: THRESHOLD, paired: true, starts };
-    compare(std::slice::from_ref(base), std::slice::from_ref(new), &options)
+    let options = Options {
+        threshold: THRESHOLD,
+        paired: true,
+        starts,
+    };
+    compare(
+        std::slice::from_ref(base),
+        std::slice::from_ref(new),
+        &options,
+    )
 }
 
 /// One side: its surroundings, its server, and what was measured of it.
@@ -132,14 +157,17 @@ fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Run
     let mut result = Ok(());
     for (side, (recipe, change)) in [base, new].into_iter().zip((plant.changes)()).enumerate() {
         match Setting::make(change, side, course.dir, course.cpus, scratch) {
-            Ok(setting) => {
-                sides.push(SideOfTrial { rehearsal: setting.rehearsal(recipe), setting, kept: Kept::default() })
-            }
+            Ok(setting) => sides.push(SideOfTrial {
+                rehearsal: setting.rehearsal(recipe),
+                setting,
+                kept: Kept::default(),
+            }),
             Err(e) => result = Err(e),
         }
     }
     if result.is_ok() {
-        result = in_turns(&mut sides, plant, course).and_then(|()| decided(&mut sides, plant, course));
+        result =
+            in_turns(&mut sides, plant, course).and_then(|()| decided(&mut sides, plant, course));
     }
     let mut kept = Vec::new();
     for mut side in sides {
@@ -151,7 +179,10 @@ fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Run
         kept.push(side.kept);
     }
     result?;
-    let run = |kept: Option<Kept>| kept.map(|k| k.into_run(NAME, &Params::new(), course.host)).unwrap_or_default();
+    let run = |kept: Option<Kept>| {
+        kept.map(|k| k.into_run(NAME, &Params::new(), course.host))
+            .unwrap_or_default()
+    };
     let new = kept.pop();
     Ok([run(kept.pop()), run(new)])
 }
@@ -172,7 +203,11 @@ fn turn(
 }
 
 /// Base and plant, plant and base, and so on: what drifts hits both.
-fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result<(), WorkloadError> {
+fn in_turns(
+    sides: &mut [SideOfTrial],
+    plant: &Plant,
+    course: &Course,
+) -> Result<(), WorkloadError> {
     for side in sides.iter_mut() {
         side.rehearsal.start()?;
     }
@@ -180,8 +215,10 @@ fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result
     let (params, clients) = (Params::new(), (plant.recipes)()[0].clients as f64);
     let mut order = Interleaved::pairs(Extent::rounds(PAIRS));
     while let Some(next) = order.next(false) {
-        let pass =
-            |side: &mut SideOfTrial| side.kept.pass(&mut side.rehearsal, &params, length, clients, course.events);
+        let pass = |side: &mut SideOfTrial| {
+            side.kept
+                .pass(&mut side.rehearsal, &params, length, clients, course.events)
+        };
         turn(&mut sides[next.step], course, pass)?;
     }
     Ok(())
@@ -191,16 +228,30 @@ fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result
 fn decided(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result<(), WorkloadError> {
     let [base, new] = sides else { return Ok(()) };
     let (params, clients) = (Params::new(), (plant.recipes)()[0].clients as f64);
-    let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(NAME, &params, course.host));
+    let runs =
+        [&base.kept, &new.kept].map(|kept| kept.clone().into_run(NAME, &params, course.host));
     let experiments = |side: &mut SideOfTrial, findings: &[Finding], eagerness| {
         turn(side, course, |side| {
-            let question =
-                asking::question(&params, findings, (&side.kept, clients), eagerness, side.setting.neighbours());
-            side.kept.run.experiments.extend(ask(&mut side.rehearsal, &question).map_err(WorkloadError::Failed)?);
+            let question = asking::question(
+                &params,
+                findings,
+                (&side.kept, clients),
+                eagerness,
+                side.setting.neighbours(),
+            );
+            side.kept
+                .run
+                .experiments
+                .extend(ask(&mut side.rehearsal, &question).map_err(WorkloadError::Failed)?);
             Ok(())
         })
     };
-    asking::decided([base, new], &compared(&runs, 0.0), |side| &side.kept, experiments)
+    asking::decided(
+        [base, new],
+        &compared(&runs, 0.0),
+        |side| &side.kept,
+        experiments,
+    )
 }
 
 #[cfg(test)]
@@ -208,7 +259,10 @@ mod tests {
     use super::*;
 
     /// The values of the attempts in turn, as often as they are asked for.
-    fn attempts(stop: bool, values: &[Result<u8, &str>]) -> (Result<u8, String>, Option<String>, usize) {
+    fn attempts(
+        stop: bool,
+        values: &[Result<u8, &str>],
+    ) -> (Result<u8, String>, Option<String>, usize) {
         let mut made = 0;
         let (result, failed_first) = at_most_twice(&AtomicBool::new(stop), || {
             made += 1;
@@ -220,9 +274,18 @@ mod tests {
     #[test]
     fn what_failed_is_tried_once_more_and_told() {
         assert_eq!(attempts(false, &[Ok(1)]), (Ok(1), None, 1));
-        assert_eq!(attempts(false, &[Err("refused"), Ok(2)]), (Ok(2), Some("refused".into()), 2));
-        assert_eq!(attempts(false, &[Err("refused"), Err("again")]), (Err("again".into()), Some("refused".into()), 2));
-        assert_eq!(attempts(true, &[Err("interrupted")]), (Err("interrupted".into()), None, 1));
+        assert_eq!(
+            attempts(false, &[Err("refused"), Ok(2)]),
+            (Ok(2), Some("refused".into()), 2)
+        );
+        assert_eq!(
+            attempts(false, &[Err("refused"), Err("again")]),
+            (Err("again".into()), Some("refused".into()), 2)
+        );
+        assert_eq!(
+            attempts(true, &[Err("interrupted")]),
+            (Err("interrupted".into()), None, 1)
+        );
     }
 
     #[test]

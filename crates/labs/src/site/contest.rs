@@ -25,19 +25,36 @@ impl Course<'_, '_, '_> {
         let mut rows: BTreeMap<&'static str, Row> = BTreeMap::new();
         // The most processes of each contestant.
         let most = by_profile(self.context.profile, [6, 12, 30]);
-        let extent = Extent { least: LEAST_GROUPS, most, budget: contest.budget };
+        let extent = Extent {
+            least: LEAST_GROUPS,
+            most,
+            budget: contest.budget,
+        };
         let mut groups = Interleaved::repeated(extent);
-        while groups.next_within(begun.elapsed(), self.context.sink.interrupted()).is_some() {
+        while groups
+            .next_within(begun.elapsed(), self.context.sink.interrupted())
+            .is_some()
+        {
             let spent = begun.elapsed();
             let within = spent.as_secs_f64() / contest.budget.as_secs_f64().max(1e-3);
-            self.progress(&format!("{} {} {}", contest.rows.probe, contest.params, contest.state.name()), within);
+            self.progress(
+                &format!(
+                    "{} {} {}",
+                    contest.rows.probe,
+                    contest.params,
+                    contest.state.name()
+                ),
+                within,
+            );
             match contest.state {
                 State::Warming => self.warm_up(contest, &mut random, &mut rows),
                 State::Warm | State::Cold => self.group(contest, &mut random, &mut rows)?,
             }
             for (store, gave) in &rows {
                 let params = contest.params.clone().with("store", *store);
-                self.context.sink.measurement(row(contest.rows, params, gave.as_deref()));
+                self.context
+                    .sink
+                    .measurement(row(contest.rows, params, gave.as_deref()));
             }
         }
         Ok(())
@@ -52,13 +69,22 @@ impl Course<'_, '_, '_> {
     ) -> Result<(), LabError> {
         let mut readers = self.start(contest, rows);
         let mut samples = vec![Vec::new(); readers.len()];
-        let rounds = if contest.state == State::Cold { COLD_ROUNDS } else { ROUNDS };
-        let mut course = Interleaved::shuffled(readers.len(), random.u64(..), Extent::rounds(rounds));
+        let rounds = if contest.state == State::Cold {
+            COLD_ROUNDS
+        } else {
+            ROUNDS
+        };
+        let mut course =
+            Interleaved::shuffled(readers.len(), random.u64(..), Extent::rounds(rounds));
         let mut order = String::new();
         while let Some(turn) = course.next(self.context.sink.interrupted()) {
             if turn.first {
                 // The same list for all, which the seed stands for; the record's numbers have 53 bits.
-                let what = if contest.state == State::Warm { "warm-round" } else { "round" };
+                let what = if contest.state == State::Warm {
+                    "warm-round"
+                } else {
+                    "round"
+                };
                 order = format!("{what} {} {}", random.u64(..1 << 53), contest.urls);
             }
             let reader = &mut readers[turn.step];
@@ -88,9 +114,18 @@ impl Course<'_, '_, '_> {
                 continue;
             }
             let cpu = self.context.cpus.first().copied();
-            let started =
-                contest.prepared.source(access).map_err(LabError::Missing).and_then(|source| {
-                    Reader::start(access, source, &contest.prepared.list, cpu, self.context.scratch)
+            let started = contest
+                .prepared
+                .source(access)
+                .map_err(LabError::Missing)
+                .and_then(|source| {
+                    Reader::start(
+                        access,
+                        source,
+                        &contest.prepared.list,
+                        cpu,
+                        self.context.scratch,
+                    )
                 });
             match started.and_then(|mut reader| reader.ask("warm").map(|_| reader)) {
                 Ok(reader) => readers.push(reader),
@@ -106,8 +141,12 @@ fn measure(reader: &mut Reader, order: &str, state: State) -> Result<f64, LabErr
     if state == State::Cold {
         // Pages that a process has mapped stay in memory, so the database is closed before.
         reader.ask("close")?;
-        drop_caches().map_err(|e| LabError::Failed(format!("the caches cannot be dropped: {e}")))?;
+        drop_caches()
+            .map_err(|e| LabError::Failed(format!("the caches cannot be dropped: {e}")))?;
     }
     let answer = reader.ask(order)?;
-    answer.first().copied().ok_or_else(|| LabError::Failed("a reader told no time".to_owned()))
+    answer
+        .first()
+        .copied()
+        .ok_or_else(|| LabError::Failed("a reader told no time".to_owned()))
 }

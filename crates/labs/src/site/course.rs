@@ -55,7 +55,13 @@ impl Contest<'_> {
     /// A process by the times of its rounds.
     pub fn process(&self, samples: Vec<f64>, counters: BTreeMap<String, f64>) -> Process {
         let value = Some(estimate::median(&samples));
-        Process { value, samples, batch: self.urls as u64, counters, ..Process::default() }
+        Process {
+            value,
+            samples,
+            batch: self.urls as u64,
+            counters,
+            ..Process::default()
+        }
     }
 }
 
@@ -74,29 +80,51 @@ pub fn enter(row: &mut Row, gave: Result<Process, LabError>) {
 impl Course<'_, '_, '_> {
     /// What all rows over the whole site state: where it lies, and what is unusual of it.
     pub fn params(&self) -> Params {
-        self.settings.unusual().0.into_iter().fold(self.place.params(), |params, (key, value)| params.with(&key, value))
+        self.settings
+            .unusual()
+            .0
+            .into_iter()
+            .fold(self.place.params(), |params, (key, value)| {
+                params.with(&key, value)
+            })
     }
 
     /// Says what is being done; `within` is the share of the part that is done.
     pub fn progress(&mut self, doing: &str, within: f64) {
-        self.context.sink.progress(doing, self.share.0 + self.share.1 * within.min(1.0));
+        self.context
+            .sink
+            .progress(doing, self.share.0 + self.share.1 * within.min(1.0));
     }
 }
 
 /// Rows of a name whose figure is a time. What it is of stands in the lab's descriptor.
 const fn times(probe: &'static str) -> Definition {
-    Definition { table: &table::SITE, probe, version: VERSION, ..Definition::LATENCY }
+    Definition {
+        table: &table::SITE,
+        probe,
+        version: VERSION,
+        ..Definition::LATENCY
+    }
 }
 
 pub(super) const OF_ROUND: Definition = times("site.round");
 pub(super) const OF_SIZE: Definition = times("site.size");
 pub(super) const OF_FOLDER: Definition = times("site.folder");
 pub(super) const OF_DEPTH: Definition = times("site.depth");
-pub(super) const OF_READERS: Definition =
-    Definition { unit: Unit::PerSecond, better: Better::Higher, ..times("site.readers") };
-pub(super) const OF_SPACE: Definition = Definition { unit: Unit::Bytes, ..times("site.space") };
+pub(super) const OF_READERS: Definition = Definition {
+    unit: Unit::PerSecond,
+    better: Better::Higher,
+    ..times("site.readers")
+};
+pub(super) const OF_SPACE: Definition = Definition {
+    unit: Unit::Bytes,
+    ..times("site.space")
+};
 pub(super) const OF_IMPORT: Definition = times("site.import");
-pub(super) const OF_SERVED: Definition = Definition { probe: "site.served", ..OF_READERS };
+pub(super) const OF_SERVED: Definition = Definition {
+    probe: "site.served",
+    ..OF_READERS
+};
 
 /// A row of the record from what the processes gave, or why there is nothing: what is missing here is skipped, the rest
 /// failed.
@@ -107,12 +135,30 @@ pub fn row(of: &Definition, params: Params, gave: Result<&[Process], &LabError>)
         Err(LabError::Missing(why)) => (&[][..], (Outcome::Skipped, why.clone())),
         Err(error) => (&[][..], (Outcome::Failed, error.to_string())),
     };
-    let samples: Vec<f64> = processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
+    let samples: Vec<f64> = processes
+        .iter()
+        .flat_map(|p| p.samples.iter().copied())
+        .collect();
     // What is counted, not timed, needs no repetition.
-    let exact =
-        (of.unit == Unit::Bytes).then_some(processes).and_then(|p| if let [one] = p { one.value } else { None });
+    let exact = (of.unit == Unit::Bytes)
+        .then_some(processes)
+        .and_then(|p| if let [one] = p { one.value } else { None });
     let doubt = (processes.len() < LEAST_GROUPS && exact.is_none()).then(|| few(processes.len()));
-    let row = of.row(params, processes.to_vec(), estimate::percentiles(&samples, of.better), doubt, || none);
-    let counted = |value| Estimate { value, low: value, high: value, confidence: estimate::CONFIDENCE };
-    Measurement { estimate: exact.map(counted).or(row.estimate), ..row }
+    let row = of.row(
+        params,
+        processes.to_vec(),
+        estimate::percentiles(&samples, of.better),
+        doubt,
+        || none,
+    );
+    let counted = |value| Estimate {
+        value,
+        low: value,
+        high: value,
+        confidence: estimate::CONFIDENCE,
+    };
+    Measurement {
+        estimate: exact.map(counted).or(row.estimate),
+        ..row
+    }
 }

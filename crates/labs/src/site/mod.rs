@@ -139,7 +139,10 @@ mod tests {
 
     #[test]
     fn every_contestant_is_proposed() {
-        let names: Vec<&str> = fingerpost_workloads::site::Access::all().into_iter().map(|a| a.name()).collect();
+        let names: Vec<&str> = fingerpost_workloads::site::Access::all()
+            .into_iter()
+            .map(|a| a.name())
+            .collect();
         assert_eq!(STORES.split_last(), Some((&"all", names.as_slice())));
     }
 }

@@ -48,7 +48,8 @@ impl Place {
 pub fn make(settings: &Settings, context: &mut Context) -> Result<Vec<Place>, LabError> {
     if settings.dirs.is_empty() && settings.filesystems.is_empty() {
         let dir = context.work_dir.join("site");
-        fs::create_dir(&dir).map_err(|e| LabError::Failed(format!("cannot make {}: {e}", dir.display())))?;
+        fs::create_dir(&dir)
+            .map_err(|e| LabError::Failed(format!("cannot make {}: {e}", dir.display())))?;
         let own = !context.work_dir.starts_with(context.scratch.path());
         return Ok(vec![Place {
             name: None,
@@ -70,7 +71,9 @@ pub fn make(settings: &Settings, context: &mut Context) -> Result<Vec<Place>, La
         }
     }
     if places.is_empty() {
-        return Err(LabError::Missing("none of the file systems could be made".to_owned()));
+        return Err(LabError::Missing(
+            "none of the file systems could be made".to_owned(),
+        ));
     }
     Ok(places)
 }
@@ -87,9 +90,16 @@ pub fn end(places: Vec<Place>, context: &mut Context) {
 }
 
 fn in_directory(dir: &Path, context: &mut Context) -> Result<Place, LabError> {
-    let failed = |e: std::io::Error| LabError::Setting(format!("dirs={} cannot be used: {e}", dir.display()));
+    let failed = |e: std::io::Error| {
+        LabError::Setting(format!("dirs={} cannot be used: {e}", dir.display()))
+    };
     let (own, ticket) = context.scratch.directory_in(dir).map_err(failed)?;
-    Ok(Place { name: Some(dir.to_string_lossy().into_owned()), dir_fs: None, dir: own, tickets: vec![ticket] })
+    Ok(Place {
+        name: Some(dir.to_string_lossy().into_owned()),
+        dir_fs: None,
+        dir: own,
+        tickets: vec![ticket],
+    })
 }
 
 /// A new file system of this kind, on an image in the scratch directory.
@@ -100,42 +110,76 @@ fn on_image(kind: &str, context: &mut Context) -> Result<Place, LabError> {
         ));
     }
     let failed = |what: &str, e: std::io::Error| LabError::Failed(format!("{kind}: {what}: {e}"));
-    let point = context.scratch.subdir(&format!("mount-{kind}")).map_err(|e| failed("no directory", e))?;
+    let point = context
+        .scratch
+        .subdir(&format!("mount-{kind}"))
+        .map_err(|e| failed("no directory", e))?;
     let mut tickets = Vec::new();
     if kind == "tmpfs" {
-        tickets
-            .push(context.scratch.record(Undo::Unmount { path: point.clone() }).map_err(|e| failed("no journal", e))?);
-        mount::mount(Path::new("none"), &point, kind, "size=50%").map_err(|e| failed("cannot be mounted", e))?;
+        tickets.push(
+            context
+                .scratch
+                .record(Undo::Unmount {
+                    path: point.clone(),
+                })
+                .map_err(|e| failed("no journal", e))?,
+        );
+        mount::mount(Path::new("none"), &point, kind, "size=50%")
+            .map_err(|e| failed("cannot be mounted", e))?;
     } else {
         let image = context.scratch.path().join(format!("image-{kind}"));
-        File::create(&image).and_then(|f| f.set_len(IMAGE)).map_err(|e| failed("no image", e))?;
+        File::create(&image)
+            .and_then(|f| f.set_len(IMAGE))
+            .map_err(|e| failed("no image", e))?;
         make_filesystem(kind, &image)?;
         let attached = loopdev::attach(context.scratch, &image)
             .map_err(|e| LabError::Missing(format!("no loop device can be had: {e}")))?;
         tickets.push(attached.ticket);
-        tickets
-            .push(context.scratch.record(Undo::Unmount { path: point.clone() }).map_err(|e| failed("no journal", e))?);
+        tickets.push(
+            context
+                .scratch
+                .record(Undo::Unmount {
+                    path: point.clone(),
+                })
+                .map_err(|e| failed("no journal", e))?,
+        );
         mount::mount(&attached.device, &point, kind, "")
             .map_err(|e| LabError::Missing(format!("it cannot be mounted: {e}")))?;
     }
     let dir = point.join("site");
     fs::create_dir(&dir).map_err(|e| failed("no directory", e))?;
-    Ok(Place { name: Some(kind.to_owned()), dir_fs: None, dir, tickets })
+    Ok(Place {
+        name: Some(kind.to_owned()),
+        dir_fs: None,
+        dir,
+        tickets,
+    })
 }
 
 fn make_filesystem(kind: &str, image: &Path) -> Result<(), LabError> {
     let program = format!("mkfs.{kind}");
-    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    let quiet = if kind == "xfs" || kind == "ext4" || kind == "btrfs" { "-q" } else { "" };
+    let path = format!(
+        "{}:/usr/sbin:/sbin",
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let quiet = if kind == "xfs" || kind == "ext4" || kind == "btrfs" {
+        "-q"
+    } else {
+        ""
+    };
     let mut command = Command::new(&program);
     child::die_with_parent(command.env("PATH", path).arg(quiet).arg(image));
-    let output = child::run_bounded(&mut command, Instant::now() + MAKING)
-        .map_err(|e| LabError::Missing(format!("{program} cannot be run ({e}); install the tools of {kind}")))?;
+    let output = child::run_bounded(&mut command, Instant::now() + MAKING).map_err(|e| {
+        LabError::Missing(format!(
+            "{program} cannot be run ({e}); install the tools of {kind}"
+        ))
+    })?;
     match output.status {
         Some(status) if status.success() => Ok(()),
-        Some(_) => {
-            Err(LabError::Failed(format!("{program} failed: {}", String::from_utf8_lossy(&output.stderr).trim())))
-        }
+        Some(_) => Err(LabError::Failed(format!(
+            "{program} failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ))),
         None => Err(LabError::Failed(format!("{program} did not end"))),
     }
 }
@@ -148,7 +192,14 @@ mod tests {
     fn rows_state_the_kind_of_file_system_of_a_named_directory_and_not_its_path() {
         let place = |name: Option<&str>, dir_fs: Option<&str>| {
             let (name, dir_fs) = (name.map(str::to_owned), dir_fs.map(str::to_owned));
-            Place { name, dir_fs, dir: "/srv/secret-project/site".into(), tickets: Vec::new() }.params().to_string()
+            Place {
+                name,
+                dir_fs,
+                dir: "/srv/secret-project/site".into(),
+                tickets: Vec::new(),
+            }
+            .params()
+            .to_string()
         };
         assert_eq!(place(None, None), "", "the ordinary place");
         assert_eq!(place(None, Some("xfs")), "dir_fs=xfs");

@@ -39,11 +39,15 @@ pub fn prepare(
     stores: &[Access],
     scratch: &mut Scratch,
 ) -> Result<Prepared, LabError> {
-    let failed =
-        |what: &'static str| move |e: io::Error| LabError::Failed(format!("the site could not be {what}: {e}"));
+    let failed = |what: &'static str| {
+        move |e: io::Error| LabError::Failed(format!("the site could not be {what}: {e}"))
+    };
     fs::create_dir(&base).map_err(failed("made"))?;
     let (dir, pages) = match site {
-        Some(site) => (site.canonicalize().map_err(failed("found"))?, tree::survey(site).map_err(failed("read"))?),
+        Some(site) => (
+            site.canonicalize().map_err(failed("found"))?,
+            tree::survey(site).map_err(failed("read"))?,
+        ),
         None => {
             let dir = base.join("site");
             let pages = tree::generate(&dir, plan).map_err(failed("made"))?;
@@ -51,19 +55,36 @@ pub fn prepare(
         }
     };
     if pages.is_empty() {
-        return Err(LabError::Setting(format!("{} holds no files; name a directory with pages", dir.display())));
+        return Err(LabError::Setting(format!(
+            "{} holds no files; name a directory with pages",
+            dir.display()
+        )));
     }
     let list = base.join("list");
     tree::write_list(&pages, &list).map_err(failed("listed"))?;
-    let mut this = Prepared { base, dir, list, files: BTreeMap::new(), imports: BTreeMap::new() };
+    let mut this = Prepared {
+        base,
+        dir,
+        list,
+        files: BTreeMap::new(),
+        imports: BTreeMap::new(),
+    };
     let mut wanted: Vec<Store> = stores.iter().filter_map(|a| a.store()).collect();
     wanted.sort_by_key(|s| s.name());
     wanted.dedup();
     for store in wanted {
         let file = this.base.join(store.name());
         let imported = making::import(store, &this.dir, &file, false, scratch);
-        this.imports.extend(imported.as_ref().ok().map(|took| (store.name(), vec![*took])));
-        this.files.insert(store.name(), imported.map(|_| file).map_err(|e| e.to_string()));
+        this.imports.extend(
+            imported
+                .as_ref()
+                .ok()
+                .map(|took| (store.name(), vec![*took])),
+        );
+        this.files.insert(
+            store.name(),
+            imported.map(|_| file).map_err(|e| e.to_string()),
+        );
     }
     Ok(this)
 }
@@ -74,7 +95,9 @@ impl Prepared {
     pub fn import_again(&mut self, scratch: &mut Scratch) -> Vec<String> {
         let mut told = Vec::new();
         for (name, times) in &mut self.imports {
-            let (Ok(store), Some(Ok(file))) = (name.parse::<Store>(), self.files.get(name)) else { continue };
+            let (Ok(store), Some(Ok(file))) = (name.parse::<Store>(), self.files.get(name)) else {
+                continue;
+            };
             while times.len() < IMPORTS && times[0] <= LONG {
                 match making::import(store, &self.dir, file, true, scratch) {
                     Ok(took) => times.push(took),
@@ -102,7 +125,11 @@ impl Prepared {
     /// Bytes on disk of the site as files, and in each database.
     pub fn space(&self) -> io::Result<Vec<(&'static str, u64)>> {
         let mut all = vec![("files", tree::disk_bytes(&self.dir)?)];
-        for (name, file) in self.files.iter().filter_map(|(name, file)| Some((*name, file.as_ref().ok()?))) {
+        for (name, file) in self
+            .files
+            .iter()
+            .filter_map(|(name, file)| Some((*name, file.as_ref().ok()?)))
+        {
             all.push((name, tree::disk_bytes(file)?));
         }
         Ok(all)

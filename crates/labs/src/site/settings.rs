@@ -91,10 +91,17 @@ pub const FILESYSTEMS: [&str; 4] = ["ext4", "xfs", "btrfs", "tmpfs"];
 impl Settings {
     /// Reads the values of `--set`.
     pub fn new(params: &Params, profile: Profile) -> Result<Settings, LabError> {
-        let stores = if params.text("store") == Some("all") { None } else { stores(params)? };
+        let stores = if params.text("store") == Some("all") {
+            None
+        } else {
+            stores(params)?
+        };
         let parts = match params.text("parts") {
             Some("all") => PARTS.map(|(_, part)| part).to_vec(),
-            Some(_) => words(params, "parts").iter().map(|w| part(w)).collect::<Result<_, _>>()?,
+            Some(_) => words(params, "parts")
+                .iter()
+                .map(|w| part(w))
+                .collect::<Result<_, _>>()?,
             None if profile == Profile::Quick => vec![Part::Rounds, Part::Sizes],
             None => PARTS.map(|(_, part)| part).to_vec(),
         };
@@ -107,18 +114,30 @@ impl Settings {
         };
         let memory = memory(params)?;
         if memory.iter().any(Option::is_some) && states != [State::Warming] {
-            return Err(LabError::Setting("memory= is for rounds from the start: add --set state=warming".into()));
+            return Err(LabError::Setting(
+                "memory= is for rounds from the start: add --set state=warming".into(),
+            ));
         }
         let filesystems = words(params, "filesystems");
-        if let Some(bad) = filesystems.iter().find(|f| !FILESYSTEMS.contains(&f.as_str())) {
+        if let Some(bad) = filesystems
+            .iter()
+            .find(|f| !FILESYSTEMS.contains(&f.as_str()))
+        {
             return wrong("filesystems", bad, &FILESYSTEMS.join(", "));
         }
         let site = params.get("site").map(|dir| PathBuf::from(dir.to_string()));
         if let Some(dir) = site.as_ref().filter(|dir| !dir.is_dir()) {
             return wrong("site", dir.display(), "a directory that exists");
         }
-        let most = if profile == Profile::Thorough { 100_000 } else { 10_000 };
-        let folders = [10, 100, 1000, 10_000, 100_000].into_iter().filter(|n| *n <= most).collect();
+        let most = if profile == Profile::Thorough {
+            100_000
+        } else {
+            10_000
+        };
+        let folders = [10, 100, 1000, 10_000, 100_000]
+            .into_iter()
+            .filter(|n| *n <= most)
+            .collect();
         Ok(Settings {
             site,
             pages: number(params, "pages", 1, 1_000_000)?.unwrap_or(1000),
@@ -130,7 +149,10 @@ impl Settings {
             parts,
             folders: numbers(params, "folder", 1, 1_000_000)?.unwrap_or(folders),
             readers: numbers(params, "readers", 1, 256)?.unwrap_or_else(|| vec![1, 2, 4, 8]),
-            dirs: words(params, "dirs").into_iter().map(PathBuf::from).collect(),
+            dirs: words(params, "dirs")
+                .into_iter()
+                .map(PathBuf::from)
+                .collect(),
             filesystems,
         })
     }
@@ -143,7 +165,11 @@ impl Settings {
             None if self.pages != 1000 => params = params.with("pages", self.pages as i64),
             None => {}
         }
-        if self.urls != 100 { params.with("urls", self.urls as i64) } else { params }
+        if self.urls != 100 {
+            params.with("urls", self.urls as i64)
+        } else {
+            params
+        }
     }
 }
 
@@ -154,33 +180,54 @@ fn memory(params: &Params) -> Result<Vec<Option<u64>>, LabError> {
         Param::Int(n) if (LEAST_MEMORY..=MOST_MEMORY).contains(&n) => Ok(Some(n as u64)),
         _ => wrong("memory", word, "none, or sizes from 2M to 1T"),
     };
-    let list: Vec<Option<u64>> = words(params, "memory").iter().map(one).collect::<Result<_, _>>()?;
+    let list: Vec<Option<u64>> = words(params, "memory")
+        .iter()
+        .map(one)
+        .collect::<Result<_, _>>()?;
     Ok(if list.is_empty() { vec![None] } else { list })
 }
 
 fn part(word: &str) -> Result<Part, LabError> {
     match PARTS.iter().find(|(name, _)| *name == word) {
         Some((_, part)) => Ok(*part),
-        None => wrong("parts", word, &format!("{}, or all", PARTS.map(|(name, _)| name).join(", "))),
+        None => wrong(
+            "parts",
+            word,
+            &format!("{}, or all", PARTS.map(|(name, _)| name).join(", ")),
+        ),
     }
 }
 
 fn words(params: &Params, key: &str) -> Vec<String> {
     let text = params.get(key).map(Param::to_string).unwrap_or_default();
-    text.split(',').map(str::trim).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+    text.split(',')
+        .map(str::trim)
+        .filter(|w| !w.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn stores(params: &Params) -> Result<Option<Vec<Access>>, LabError> {
-    let values: Result<Vec<Access>, String> = words(params, "store").iter().map(|w| w.parse()).collect();
-    values.map(|v| (!v.is_empty()).then_some(v)).map_err(LabError::Setting)
+    let values: Result<Vec<Access>, String> =
+        words(params, "store").iter().map(|w| w.parse()).collect();
+    values
+        .map(|v| (!v.is_empty()).then_some(v))
+        .map_err(LabError::Setting)
 }
 
 fn wrong<T>(key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, LabError> {
     let near = suggest::of_listed(&value.to_string(), wanted);
-    Err(LabError::Setting(format!("{key}={value} is not a valid value; it takes {wanted}{near}")))
+    Err(LabError::Setting(format!(
+        "{key}={value} is not a valid value; it takes {wanted}{near}"
+    )))
 }
 
-fn numbers(params: &Params, key: &str, low: usize, high: usize) -> Result<Option<Vec<usize>>, LabError> {
+fn numbers(
+    params: &Params,
+    key: &str,
+    low: usize,
+    high: usize,
+) -> Result<Option<Vec<usize>>, LabError> {
     let mut values = Vec::new();
     for word in words(params, key) {
         match Param::parse(&word) {
@@ -204,38 +251,78 @@ mod tests {
     use super::*;
 
     fn of(pairs: &[(&str, &str)]) -> Result<Settings, String> {
-        let params = pairs.iter().fold(Params::new(), |p, (k, v)| p.with(k, Param::parse(v)));
+        let params = pairs
+            .iter()
+            .fold(Params::new(), |p, (k, v)| p.with(k, Param::parse(v)));
         Settings::new(&params, Profile::Quick).map_err(|e| e.to_string())
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_what_can() {
-        assert!(of(&[("store", "lmdb,files")]).unwrap_err().contains("files-open"));
-        assert!(of(&[("state", "hot")]).unwrap_err().contains("warm, cold, both or warming"));
+        assert!(
+            of(&[("store", "lmdb,files")])
+                .unwrap_err()
+                .contains("files-open")
+        );
+        assert!(
+            of(&[("state", "hot")])
+                .unwrap_err()
+                .contains("warm, cold, both or warming")
+        );
         assert!(of(&[("parts", "rounds,x")]).unwrap_err().contains("sizes"));
         assert!(of(&[("pages", "0")]).unwrap_err().contains("pages=0"));
-        assert!(of(&[("site", "/nonexistent")]).unwrap_err().contains("exists"));
-        assert!(of(&[("filesystems", "ntfs")]).unwrap_err().contains("btrfs"));
+        assert!(
+            of(&[("site", "/nonexistent")])
+                .unwrap_err()
+                .contains("exists")
+        );
+        assert!(
+            of(&[("filesystems", "ntfs")])
+                .unwrap_err()
+                .contains("btrfs")
+        );
     }
 
     #[test]
     fn memory_is_limited_while_a_site_loads_and_only_then() {
         let s = of(&[("state", "warming"), ("memory", "none,4M")]).unwrap();
-        assert_eq!((s.states, s.memory), (vec![State::Warming], vec![None, Some(4 << 20)]));
+        assert_eq!(
+            (s.states, s.memory),
+            (vec![State::Warming], vec![None, Some(4 << 20)])
+        );
         assert_eq!(of(&[("state", "warming")]).unwrap().memory, [None]);
-        assert!(of(&[("memory", "4M")]).unwrap_err().contains("state=warming"));
+        assert!(
+            of(&[("memory", "4M")])
+                .unwrap_err()
+                .contains("state=warming")
+        );
         for bad in ["1024", "much", "-5"] {
-            assert!(of(&[("state", "warming"), ("memory", bad)]).unwrap_err().contains(bad));
+            assert!(
+                of(&[("state", "warming"), ("memory", bad)])
+                    .unwrap_err()
+                    .contains(bad)
+            );
         }
     }
 
     #[test]
     fn defaults_and_lists() {
         let s = of(&[]).unwrap();
-        assert_eq!((s.pages, s.urls, s.stores.len(), s.parts.len()), (1000, 100, 11, 2));
+        assert_eq!(
+            (s.pages, s.urls, s.stores.len(), s.parts.len()),
+            (1000, 100, 11, 2)
+        );
         assert!(s.unusual().is_empty());
-        let s = of(&[("store", "sqlite,lmdb"), ("folder", "10,1K"), ("urls", "50")]).unwrap();
+        let s = of(&[
+            ("store", "sqlite,lmdb"),
+            ("folder", "10,1K"),
+            ("urls", "50"),
+        ])
+        .unwrap();
         assert_eq!((s.stores.len(), s.folders), (2, vec![10, 1024]));
-        assert_eq!(of(&[("urls", "50")]).unwrap().unusual().int("urls"), Some(50));
+        assert_eq!(
+            of(&[("urls", "50")]).unwrap().unusual().int("urls"),
+            Some(50)
+        );
     }
 }

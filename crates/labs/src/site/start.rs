@@ -38,17 +38,30 @@ impl Start {
             };
         }
         let memory_group = MemoryGroup::make("site", scratch, &[], Throttle::default());
-        let Some(bytes) = memory else { return Ok(Start { cold, memory_group: memory_group.ok(), limit: None }) };
+        let Some(bytes) = memory else {
+            return Ok(Start {
+                cold,
+                memory_group: memory_group.ok(),
+                limit: None,
+            });
+        };
         let memory_group = memory_group?;
         match memory_group.limit(memory) {
-            Ok(()) => Ok(Start { cold, memory_group: Some(memory_group), limit: Some(bytes) }),
+            Ok(()) => Ok(Start {
+                cold,
+                memory_group: Some(memory_group),
+                limit: Some(bytes),
+            }),
             Err(sentence) => Err(memory_group.take_down(scratch).err().unwrap_or(sentence)),
         }
     }
 
     /// What is said of a limit that was never met: it changed nothing.
     pub fn unmet(&self) -> Option<String> {
-        let (limit, _) = self.limit.zip(self.memory_group.as_ref()?.met()).filter(|(_, met)| *met == 0)?;
+        let (limit, _) = self
+            .limit
+            .zip(self.memory_group.as_ref()?.met())
+            .filter(|(_, met)| *met == 0)?;
         let set = named("memory", &Param::Int(limit as i64));
         Some(format!(
             "with {set} no reader reached the limit, which changed nothing; give less, or a larger site (pages=, urls=)"
@@ -57,15 +70,22 @@ impl Start {
 
     /// What the readers' group counted: how much memory it has, and how often its limit was met.
     pub(super) fn counted(&self) -> BTreeMap<String, f64> {
-        let Some(memory_group) = &self.memory_group else { return BTreeMap::new() };
+        let Some(memory_group) = &self.memory_group else {
+            return BTreeMap::new();
+        };
         let met = memory_group.met().filter(|_| self.limit.is_some());
         let counted = [(MEMORY, memory_group.memory_bytes()), (MET, met)];
-        counted.into_iter().filter_map(|(name, n)| Some((name.to_owned(), n? as f64))).collect()
+        counted
+            .into_iter()
+            .filter_map(|(name, n)| Some((name.to_owned(), n? as f64)))
+            .collect()
     }
 
     /// Takes the control group away.
     pub fn end(self, scratch: &mut Scratch) -> Result<(), LabError> {
-        self.memory_group.map_or(Ok(()), |memory_group| memory_group.take_down(scratch).map_err(LabError::Failed))
+        self.memory_group.map_or(Ok(()), |memory_group| {
+            memory_group.take_down(scratch).map_err(LabError::Failed)
+        })
     }
 }
 

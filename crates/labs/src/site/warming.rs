@@ -27,7 +27,11 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub fn skip(course: &mut Course, contest: &Contest, why: &str) {
     for access in contest.stores {
         let params = contest.params.clone().with("store", access.name());
-        course.context.sink.measurement(row(contest.rows, params, Err(&LabError::Missing(why.to_owned()))));
+        course.context.sink.measurement(row(
+            contest.rows,
+            params,
+            Err(&LabError::Missing(why.to_owned())),
+        ));
     }
 }
 
@@ -40,13 +44,17 @@ impl Course<'_, '_, '_> {
         rows: &mut BTreeMap<&'static str, Row>,
     ) {
         let lists: Vec<u64> = (0..ROUNDS).map(|_| random.u64(..1 << 53)).collect();
-        let mut course = Interleaved::shuffled(contest.stores.len(), random.u64(..), Extent::rounds(1));
+        let mut course =
+            Interleaved::shuffled(contest.stores.len(), random.u64(..), Extent::rounds(1));
         while let Some(turn) = course.next(self.context.sink.interrupted()) {
             let access = contest.stores[turn.step];
             let known = rows.entry(access.name()).or_insert_with(|| Ok(Vec::new()));
             if known.is_ok() {
                 let gave = self.rounds_from_start(contest, access, &lists);
-                enter(known, gave.map(|(samples, counters)| contest.process(samples, counters)));
+                enter(
+                    known,
+                    gave.map(|(samples, counters)| contest.process(samples, counters)),
+                );
             }
         }
     }
@@ -60,7 +68,13 @@ impl Course<'_, '_, '_> {
     ) -> Result<(Vec<f64>, BTreeMap<String, f64>), LabError> {
         let source = contest.prepared.source(access).map_err(LabError::Missing)?;
         let cpu = self.context.cpus.first().copied();
-        let mut reader = Reader::start(access, source, &contest.prepared.list, cpu, self.context.scratch)?;
+        let mut reader = Reader::start(
+            access,
+            source,
+            &contest.prepared.list,
+            cpu,
+            self.context.scratch,
+        )?;
         let before = contest.start.counted().get(MET).copied();
         let times = begin(&mut reader, contest.start).and_then(|()| {
             let begun = Instant::now();
@@ -73,14 +87,20 @@ impl Course<'_, '_, '_> {
                     } else {
                         ""
                     };
-                    Some(format!("{ROUNDS} rounds took longer than {} s{why}", LONGEST.as_secs()))
+                    Some(format!(
+                        "{ROUNDS} rounds took longer than {} s{why}",
+                        LONGEST.as_secs()
+                    ))
                 }
                 () => None,
             };
             let time = |list: &u64| {
                 reader.order(&format!("round {list} {}", contest.urls))?;
                 let answer = numbers(&reader.read_answer_until(&mut enough)?);
-                let ns = answer.first().copied().ok_or_else(|| LabError::Failed("a reader told no time".to_owned()))?;
+                let ns = answer
+                    .first()
+                    .copied()
+                    .ok_or_else(|| LabError::Failed("a reader told no time".to_owned()))?;
                 Ok(ns / contest.per as f64)
             };
             lists.iter().map(time).collect()
@@ -109,8 +129,11 @@ fn begin(reader: &mut Reader, start: &Start) -> Result<(), LabError> {
         memory_group.add(reader.pid()).map_err(LabError::Failed)?;
     }
     if start.cold {
-        drop_caches().map_err(|e| LabError::Failed(format!("the caches cannot be dropped: {e}")))?;
+        drop_caches()
+            .map_err(|e| LabError::Failed(format!("the caches cannot be dropped: {e}")))?;
     }
-    let open = start.limit.map_or("open".to_owned(), |bytes| format!("open {bytes}"));
+    let open = start
+        .limit
+        .map_or("open".to_owned(), |bytes| format!("open {bytes}"));
     reader.ask(&open).map(drop)
 }

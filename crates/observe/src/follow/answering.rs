@@ -45,19 +45,30 @@ impl Answering {
                 spaces.entry(space).or_insert(pid);
             }
         }
-        let mut found = Answering { spaces: spaces.values().copied().collect(), ..Answering::default() };
+        let mut found = Answering {
+            spaces: spaces.values().copied().collect(),
+            ..Answering::default()
+        };
         let inodes = socket_inodes(pids.into_iter());
         let own = std::fs::read_link("/proc/thread-self/ns/net").ok();
         for (space, pid) in spaces {
             // Asked by text, the kernel walks through its table of connections, which takes milliseconds.
-            let here = || SockDiag::open().and_then(|mut diag| ports_of(&mut diag, &inodes)).ok();
+            let here = || {
+                SockDiag::open()
+                    .and_then(|mut diag| ports_of(&mut diag, &inodes))
+                    .ok()
+            };
             match (own.as_ref() == Some(&space)).then(here).flatten() {
                 Some(ports) => found.ports.extend(ports),
-                None => found
-                    .ports
-                    .extend(["tcp", "tcp6"].iter().flat_map(|file| listening_ports(lines(pid, file), &inodes))),
+                None => found.ports.extend(
+                    ["tcp", "tcp6"]
+                        .iter()
+                        .flat_map(|file| listening_ports(lines(pid, file), &inodes)),
+                ),
             }
-            found.names.extend(listening_names(lines(pid, "unix"), &inodes));
+            found
+                .names
+                .extend(listening_names(lines(pid, "unix"), &inodes));
         }
         found.look_for_accepted();
         found
@@ -72,14 +83,20 @@ impl Answering {
         if self.names.is_empty() {
             return;
         }
-        self.accepted = self.spaces.iter().flat_map(|&pid| accepted_inodes(lines(pid, "unix"), &self.names)).collect();
+        self.accepted = self
+            .spaces
+            .iter()
+            .flat_map(|&pid| accepted_inodes(lines(pid, "unix"), &self.names))
+            .collect();
     }
 }
 
 /// The lines of a table of sockets without its head.
 fn lines(pid: i32, file: &str) -> impl Iterator<Item = String> {
     let table = File::open(format!("/proc/{pid}/net/{file}")).ok();
-    table.into_iter().flat_map(|f| BufReader::new(f).lines().map_while(Result::ok).skip(1))
+    table
+        .into_iter()
+        .flat_map(|f| BufReader::new(f).lines().map_while(Result::ok).skip(1))
 }
 
 /// Local ports of listening sockets with these inodes. The kernel tells listening sockets before all others, of which
@@ -91,7 +108,10 @@ fn listening_ports(lines: impl Iterator<Item = String>, inodes: &HashSet<u32>) -
         let port = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
         inodes.contains(&inode).then_some(port)
     };
-    lines.take_while(|line| line.split_ascii_whitespace().nth(3) == Some("0A")).filter_map(port).collect()
+    lines
+        .take_while(|line| line.split_ascii_whitespace().nth(3) == Some("0A"))
+        .filter_map(port)
+        .collect()
 }
 
 /// One line of `/proc/net/unix`: flags, state, inode and name.
@@ -102,8 +122,21 @@ fn unix(line: &str) -> Option<(u32, u8, u32, &str)> {
         rest = after.trim_start();
         Some(field)
     };
-    let (_, _, _, flags, _, state, inode) = (field()?, field()?, field()?, field()?, field()?, field()?, field()?);
-    Some((u32::from_str_radix(flags, 16).ok()?, u8::from_str_radix(state, 16).ok()?, inode.parse().ok()?, rest))
+    let (_, _, _, flags, _, state, inode) = (
+        field()?,
+        field()?,
+        field()?,
+        field()?,
+        field()?,
+        field()?,
+        field()?,
+    );
+    Some((
+        u32::from_str_radix(flags, 16).ok()?,
+        u8::from_str_radix(state, 16).ok()?,
+        inode.parse().ok()?,
+        rest,
+    ))
 }
 
 /// The flag of a Unix socket that listens, and the state of one that is connected.
@@ -113,7 +146,8 @@ const CONNECTED: u8 = 3;
 fn listening_names(lines: impl Iterator<Item = String>, inodes: &HashSet<u32>) -> HashSet<String> {
     let name = |line: String| {
         let (flags, _, inode, name) = unix(&line)?;
-        (flags & LISTENS != 0 && inodes.contains(&inode) && !name.is_empty()).then(|| name.to_owned())
+        (flags & LISTENS != 0 && inodes.contains(&inode) && !name.is_empty())
+            .then(|| name.to_owned())
     };
     lines.filter_map(name).collect()
 }
@@ -152,12 +186,19 @@ pub struct Answerers {
 impl Answerers {
     /// For a service that answers there.
     pub fn new(answering: Answering) -> Answerers {
-        Answerers { answering, known: HashMap::default() }
+        Answerers {
+            answering,
+            known: HashMap::default(),
+        }
     }
 
     /// Where the service listens, and what was learned so far.
     pub fn ends(&self) -> Ends {
-        let answer = self.known.iter().filter(|(_, answers)| **answers).map(|(&socket, _)| socket);
+        let answer = self
+            .known
+            .iter()
+            .filter(|(_, answers)| **answers)
+            .map(|(&socket, _)| socket);
         (self.answering.ports.clone(), answer.collect())
     }
 
@@ -176,7 +217,9 @@ impl Answerers {
         for e in events.iter().filter(|e| ours(e.pid)) {
             match e.what {
                 What::Enter { args, .. } => _ = calls.insert(e.tid, args[0]),
-                What::Sent { socket, .. } | What::Received { socket, .. } if !self.known.contains_key(&socket) => {
+                What::Sent { socket, .. } | What::Received { socket, .. }
+                    if !self.known.contains_key(&socket) =>
+                {
                     if let (Some(&fd), true) = (calls.get(&e.tid), unknown.len() < MOST_LOOKED_UP) {
                         unknown.insert(socket, (e.pid, fd));
                     }
@@ -185,14 +228,22 @@ impl Answerers {
             }
         }
         let inode = |pid: i32, fd: u64| socket_at(Path::new(&format!("/proc/{pid}/fd/{fd}")));
-        let inodes: Vec<(u64, Option<u32>)> =
-            unknown.into_iter().map(|(socket, (pid, fd))| (socket, inode(pid, fd))).collect();
-        if inodes.iter().any(|(_, inode)| inode.is_some_and(|i| !self.answering.accepted.contains(&i))) {
+        let inodes: Vec<(u64, Option<u32>)> = unknown
+            .into_iter()
+            .map(|(socket, (pid, fd))| (socket, inode(pid, fd)))
+            .collect();
+        if inodes
+            .iter()
+            .any(|(_, inode)| inode.is_some_and(|i| !self.answering.accepted.contains(&i)))
+        {
             self.answering.look_for_accepted();
         }
         for (socket, inode) in inodes {
             // An accepted Unix socket answers. Any other may be of TCP, of which its port tells.
-            self.known.insert(socket, inode.is_some_and(|inode| self.answering.accepted.contains(&inode)));
+            self.known.insert(
+                socket,
+                inode.is_some_and(|inode| self.answering.accepted.contains(&inode)),
+            );
         }
     }
 }
@@ -209,7 +260,8 @@ struct Open {
 impl Open {
     fn latency(&self) -> Option<Duration> {
         let (arrived, answered) = (self.arrived?, self.answered?);
-        self.ours.then(|| Duration::from_nanos(answered.saturating_sub(arrived)))
+        self.ours
+            .then(|| Duration::from_nanos(answered.saturating_sub(arrived)))
     }
 }
 
@@ -227,7 +279,9 @@ fn at_once(window: &Window, ours: impl Fn(i32) -> bool) -> AtOnce {
                 }
                 state.arrived.get_or_insert(e.time);
             }
-            What::Received { socket, bytes: 1.. } if ours(e.pid) => open.entry(socket).or_default().ours = true,
+            What::Received { socket, bytes: 1.. } if ours(e.pid) => {
+                open.entry(socket).or_default().ours = true
+            }
             What::Sent { socket, bytes: 1.. } if ours(e.pid) => {
                 let state = open.entry(socket).or_default();
                 (state.ours, state.answered) = (true, Some(e.time));
@@ -239,9 +293,14 @@ fn at_once(window: &Window, ours: impl Fn(i32) -> bool) -> AtOnce {
         match state.latency() {
             Some(latency) => found.latencies.push(latency),
             None => {
-                let (from, to) = (state.arrived.unwrap_or(window.start), state.answered.unwrap_or(window.end));
+                let (from, to) = (
+                    state.arrived.unwrap_or(window.start),
+                    state.answered.unwrap_or(window.end),
+                );
                 found.cut += 1;
-                found.cut_after = found.cut_after.max(Duration::from_nanos(to.saturating_sub(from)));
+                found.cut_after = found
+                    .cut_after
+                    .max(Duration::from_nanos(to.saturating_sub(from)));
             }
         }
     }
@@ -278,7 +337,10 @@ mod tests {
                     0000000000000000: 00000002 00000000 00010000 0001 01 604 @other\n";
         let names = listening_names(unix.lines().map(str::to_owned), &inodes);
         assert_eq!(names, HashSet::from(["/run/my sql.sock".to_owned()]));
-        assert_eq!(accepted_inodes(unix.lines().map(str::to_owned), &names), HashSet::from([602]));
+        assert_eq!(
+            accepted_inodes(unix.lines().map(str::to_owned), &names),
+            HashSet::from([602])
+        );
     }
 
     #[test]
@@ -290,9 +352,16 @@ mod tests {
         let _client = UnixStream::connect_addr(&address).unwrap();
         let (accepted, _) = unix.accept().unwrap();
         let found = Answering::of([std::process::id() as i32]);
-        assert!(found.ports.contains(&tcp.local_addr().unwrap().port()), "{found:?}");
+        assert!(
+            found.ports.contains(&tcp.local_addr().unwrap().port()),
+            "{found:?}"
+        );
         assert!(found.names.contains(&format!("@{name}")), "{found:?}");
-        let inode = socket_at(Path::new(&format!("/proc/self/fd/{}", accepted.as_raw_fd()))).unwrap();
+        let inode = socket_at(Path::new(&format!(
+            "/proc/self/fd/{}",
+            accepted.as_raw_fd()
+        )))
+        .unwrap();
         assert!(found.accepted.contains(&inode));
     }
 
@@ -303,17 +372,30 @@ mod tests {
             .received(12, 101, 0xb, 5)
             .sent(20, 101, 0xb, 5)
             .sent(25, 101, 0xb, 5);
-        let story = story.arrived(40, 101, 0xb).sent(45, 101, 0xb, 5).arrived(50, 301, 0xe).sent(60, 301, 0xe, 1);
+        let story = story
+            .arrived(40, 101, 0xb)
+            .sent(45, 101, 0xb, 5)
+            .arrived(50, 301, 0xe)
+            .sent(60, 301, 0xe, 1);
         let story = story.arrived(70, 101, 0xc).received(72, 101, 0xc, 5);
         let found = at_once(&story.window(0, 100), |pid| pid == 100);
         let ns = Duration::from_nanos;
-        assert_eq!(found, AtOnce { latencies: vec![ns(5), ns(15)], cut: 1, cut_after: ns(30) });
+        assert_eq!(
+            found,
+            AtOnce {
+                latencies: vec![ns(5), ns(15)],
+                cut: 1,
+                cut_after: ns(30)
+            }
+        );
     }
 
     #[test]
     fn a_request_that_the_beginning_cuts_takes_as_long_as_it_is_seen_at_least() {
         // Bytes that are read without having arrived came before.
-        let story = Story::default().received(12, 101, 0xb, 5).sent(55, 101, 0xb, 5);
+        let story = Story::default()
+            .received(12, 101, 0xb, 5)
+            .sent(55, 101, 0xb, 5);
         let found = at_once(&story.window(10, 100), |pid| pid == 100);
         assert_eq!((found.cut, found.cut_after), (1, Duration::from_nanos(45)));
     }

@@ -59,12 +59,19 @@ impl Counter {
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn count(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Counted>> {
+    pub fn count(
+        &mut self,
+        length: Duration,
+        wait: &mut dyn FnMut(Duration) -> bool,
+    ) -> io::Result<Option<Counted>> {
         let window = self.source.window(length, wait)?;
         // Children that came meanwhile are the service's too.
-        self.population.look(self.begun.elapsed().as_secs_f64(), false);
+        self.population
+            .look(self.begun.elapsed().as_secs_f64(), false);
         let population = &self.population;
-        let AtOnce { latencies, .. } = self.answerers.look(&window, |pid| population.processes.contains_key(&pid));
+        let AtOnce { latencies, .. } = self
+            .answerers
+            .look(&window, |pid| population.processes.contains_key(&pid));
         let length = Duration::from_nanos(window.end.saturating_sub(window.start));
         Ok((window.lost == 0).then_some(Counted { latencies, length }))
     }
@@ -86,7 +93,10 @@ mod tests {
 
     #[test]
     fn a_process_that_listens_nowhere_is_refused_before_anything_is_attached() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         let refused = Counter::open(&[child.id() as i32], &[]).err();
         child.kill().unwrap();
         child.wait().unwrap();

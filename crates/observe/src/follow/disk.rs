@@ -41,7 +41,11 @@ impl Busy {
     /// Those that overlap a stretch of time.
     fn between(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64, i32)> + '_ {
         let first = self.had.partition_point(|b| b.0 + self.longest <= from);
-        self.had[first..].iter().take_while(move |b| b.0 < to).filter(move |b| b.1 > from).copied()
+        self.had[first..]
+            .iter()
+            .take_while(move |b| b.0 < to)
+            .filter(move |b| b.1 > from)
+            .copied()
     }
 }
 
@@ -55,10 +59,17 @@ impl Disks {
         let mut open: HashMap<(u32, u64), Vec<Way>> = HashMap::new();
         let mut disks = Disks::default();
         for e in events {
-            let What::Disk { step, io } = e.what else { continue };
+            let What::Disk { step, io } = e.what else {
+                continue;
+            };
             let key = (io.device, io.sector);
             let under_way = open.entry(key).or_default();
-            let new = Way { by: e.tid, submitted: e.time, issued: None, completed: 0 };
+            let new = Way {
+                by: e.tid,
+                submitted: e.time,
+                issued: None,
+                completed: 0,
+            };
             match step {
                 DiskStep::Submitted if io.sector == FLUSH => under_way.push(new),
                 DiskStep::Submitted => *under_way = vec![new],
@@ -67,7 +78,9 @@ impl Disks {
                         under_way.push(new);
                     }
                     if step == DiskStep::Issued {
-                        under_way.iter_mut().for_each(|o| _ = o.issued.get_or_insert(e.time));
+                        under_way
+                            .iter_mut()
+                            .for_each(|o| _ = o.issued.get_or_insert(e.time));
                     }
                 }
                 DiskStep::Completed => {
@@ -86,7 +99,10 @@ impl Disks {
 
     fn end(&mut self, key: (u32, u64), ended: Vec<Way>, at: u64) {
         for o in ended {
-            self.done.entry(key).or_default().push(Way { completed: at, ..o });
+            self.done
+                .entry(key)
+                .or_default()
+                .push(Way { completed: at, ..o });
             if let Some(issued) = o.issued {
                 let busy = self.busy.entry(key.0).or_default();
                 busy.had.push((issued, at, o.by));
@@ -101,8 +117,15 @@ impl Disks {
         let ways = self.done.get(&(io.device, io.sector))?;
         let ways = &ways[..ways.partition_point(|w| w.completed <= completed)];
         let last = ways.last()?;
-        let together = ways.iter().rev().take_while(|w| w.completed == last.completed);
-        together.clone().find(|w| w.by == waited).or(Some(last)).copied()
+        let together = ways
+            .iter()
+            .rev()
+            .take_while(|w| w.completed == last.completed);
+        together
+            .clone()
+            .find(|w| w.by == waited)
+            .or(Some(last))
+            .copied()
     }
 
     /// The request that ended right before a time.
@@ -112,19 +135,41 @@ impl Disks {
     }
 
     /// The thread whose requests a device had for most of a stretch of time, of those that count.
-    pub fn before(&self, device: u32, from: u64, to: u64, counts: impl Fn(i32) -> bool) -> Option<i32> {
+    pub fn before(
+        &self,
+        device: u32,
+        from: u64,
+        to: u64,
+        counts: impl Fn(i32) -> bool,
+    ) -> Option<i32> {
         let mut by: HashMap<i32, u64> = HashMap::new();
-        for (issued, completed, who) in self.busy.get(&device)?.between(from, to).filter(|b| counts(b.2)) {
+        for (issued, completed, who) in self
+            .busy
+            .get(&device)?
+            .between(from, to)
+            .filter(|b| counts(b.2))
+        {
             *by.entry(who).or_default() += completed.min(to).saturating_sub(issued.max(from));
         }
-        by.into_iter().filter(|&(_, ns)| ns > 0).max_by_key(|&(who, ns)| (ns, who)).map(|(who, _)| who)
+        by.into_iter()
+            .filter(|&(_, ns)| ns > 0)
+            .max_by_key(|&(who, ns)| (ns, who))
+            .map(|(who, _)| who)
     }
 
     /// The stretches of a time in which a device also had requests of threads that count, each with one of them: in
     /// order, without overlap.
-    pub fn beside(&self, device: u32, from: u64, to: u64, counts: impl Fn(i32) -> bool) -> Vec<(u64, u64, i32)> {
+    pub fn beside(
+        &self,
+        device: u32,
+        from: u64,
+        to: u64,
+        counts: impl Fn(i32) -> bool,
+    ) -> Vec<(u64, u64, i32)> {
         let mut found: Vec<(u64, u64, i32)> = Vec::new();
-        let Some(busy) = self.busy.get(&device) else { return found };
+        let Some(busy) = self.busy.get(&device) else {
+            return found;
+        };
         let mut reached = from;
         for (issued, completed, who) in busy.between(from, to).filter(|b| counts(b.2)) {
             let (a, b) = (issued.max(reached), completed.min(to));
@@ -142,8 +187,20 @@ mod tests {
     use super::*;
 
     fn event(time: u64, tid: i32, step: DiskStep, sector: u64) -> Event {
-        let io = Io { device: 7, sector, sectors: 8, write: true };
-        Event { time, cpu: 0, interrupt: false, pid: tid, tid, what: What::Disk { step, io } }
+        let io = Io {
+            device: 7,
+            sector,
+            sectors: 8,
+            write: true,
+        };
+        Event {
+            time,
+            cpu: 0,
+            interrupt: false,
+            pid: tid,
+            tid,
+            what: What::Disk { step, io },
+        }
     }
 
     #[test]
@@ -159,10 +216,27 @@ mod tests {
             event(70, 0, DiskStep::Completed, 300),
         ];
         let disks = Disks::of(&events);
-        let io = Io { device: 7, sector: 200, sectors: 8, write: true };
-        assert_eq!(disks.way(io, 61, 2), Some(Way { by: 2, submitted: 15, issued: Some(41), completed: 60 }));
+        let io = Io {
+            device: 7,
+            sector: 200,
+            sectors: 8,
+            write: true,
+        };
+        assert_eq!(
+            disks.way(io, 61, 2),
+            Some(Way {
+                by: 2,
+                submitted: 15,
+                issued: Some(41),
+                completed: 60
+            })
+        );
         assert_eq!(disks.way(io, 59, 2), None);
-        assert_eq!(disks.way(Io { sector: 300, ..io }, 80, 2), None, "its beginning was not seen");
+        assert_eq!(
+            disks.way(Io { sector: 300, ..io }, 80, 2),
+            None,
+            "its beginning was not seen"
+        );
         assert_eq!(disks.before(7, 16, 41, |tid| tid != 2), Some(1));
         assert_eq!(disks.before(7, 41, 60, |tid| tid != 2), None);
     }
@@ -181,10 +255,33 @@ mod tests {
             event(50, 0, DiskStep::Completed, FLUSH),
         ];
         let disks = Disks::of(&events);
-        let io = Io { device: 7, sector: FLUSH, sectors: 0, write: true };
-        assert_eq!(disks.way(io, 30, 1), Some(Way { by: 1, submitted: 10, issued: Some(11), completed: 30 }));
-        let second = |by, submitted| Some(Way { by, submitted, issued: Some(31), completed: 50 });
-        assert_eq!((disks.way(io, 51, 2), disks.way(io, 51, 3)), (second(2, 12), second(3, 13)));
+        let io = Io {
+            device: 7,
+            sector: FLUSH,
+            sectors: 0,
+            write: true,
+        };
+        assert_eq!(
+            disks.way(io, 30, 1),
+            Some(Way {
+                by: 1,
+                submitted: 10,
+                issued: Some(11),
+                completed: 30
+            })
+        );
+        let second = |by, submitted| {
+            Some(Way {
+                by,
+                submitted,
+                issued: Some(31),
+                completed: 50,
+            })
+        };
+        assert_eq!(
+            (disks.way(io, 51, 2), disks.way(io, 51, 3)),
+            (second(2, 12), second(3, 13))
+        );
     }
 
     #[test]
@@ -201,7 +298,10 @@ mod tests {
         ];
         let disks = Disks::of(&events);
         let but_own = |tid| tid != 1;
-        assert_eq!(disks.beside(7, 15, 40, but_own), [(15, 20, 2), (20, 26, 3), (30, 40, 2)]);
+        assert_eq!(
+            disks.beside(7, 15, 40, but_own),
+            [(15, 20, 2), (20, 26, 3), (30, 40, 2)]
+        );
         assert_eq!(disks.beside(7, 15, 40, |tid| tid == 3), [(15, 26, 3)]);
         assert_eq!(disks.beside(8, 15, 40, but_own), []);
     }

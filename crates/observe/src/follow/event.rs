@@ -41,9 +41,18 @@ pub enum What {
     Arrived { socket: u64 },
     /// A TCP socket changed its state: to this one, as the kernel numbers it (1 established, 2 SYN sent, 7 closed). The
     /// ports are those of this end and of the other.
-    State { socket: u64, state: u8, local: u16, remote: u16 },
+    State {
+        socket: u64,
+        state: u8,
+        local: u16,
+        remote: u16,
+    },
     /// Bytes came for a TCP socket, whose ports are these.
-    Ports { socket: u64, local: u16, remote: u16 },
+    Ports {
+        socket: u64,
+        local: u16,
+        remote: u16,
+    },
     /// A request to a block device went one step further.
     Disk { step: DiskStep, io: Io },
     /// The current thread began, or ended, to free or move memory on its own behalf.

@@ -167,7 +167,9 @@ impl Leaf {
             (Side::Other, Kind::User) => (Layer::Application, "code of another process"),
             (Side::Other, Kind::Timer) => (Layer::Application, name::OTHER_SLEEPING),
             (Side::Other, Kind::Lock) => (Layer::Application, name::OTHER_LOCK),
-            (_, Kind::Call(number)) => return (Layer::Kernel, format!("kernel: {}", calls::name(number))),
+            (_, Kind::Call(number)) => {
+                return (Layer::Kernel, format!("kernel: {}", calls::name(number)));
+            }
             (_, Kind::Interrupt(_)) => (Layer::Kernel, "interrupts"),
             (_, Kind::Cpu) => (Layer::Scheduler, "waiting for a CPU"),
             (_, Kind::Lock) => (Layer::Application, "waiting for a lock"),
@@ -192,7 +194,10 @@ impl Leaf {
             Whom::Server => "the server itself".to_owned(),
             Whom::Client => "the client".to_owned(),
             Whom::Idle => "idle CPU".to_owned(),
-            Whom::Thread(tid) => names.get(&tid).cloned().unwrap_or_else(|| format!("thread {tid}")),
+            Whom::Thread(tid) => names
+                .get(&tid)
+                .cloned()
+                .unwrap_or_else(|| format!("thread {tid}")),
         }
     }
 }
@@ -203,21 +208,53 @@ mod tests {
 
     #[test]
     fn a_chain_keeps_its_beginning_and_no_link_twice_in_a_row() {
-        let chain = Chain::default().with(Link::Lock).with(Link::Lock).with(Link::Disk).with(Link::Lock);
-        assert_eq!(chain.links().collect::<Vec<_>>(), [Link::Lock, Link::Disk, Link::Lock]);
-        let long = (0..9).fold(Chain::default(), |c, i| c.with(if i % 2 == 0 { Link::Queue } else { Link::Peer }));
+        let chain = Chain::default()
+            .with(Link::Lock)
+            .with(Link::Lock)
+            .with(Link::Disk)
+            .with(Link::Lock);
+        assert_eq!(
+            chain.links().collect::<Vec<_>>(),
+            [Link::Lock, Link::Disk, Link::Lock]
+        );
+        let long = (0..9).fold(Chain::default(), |c, i| {
+            c.with(if i % 2 == 0 { Link::Queue } else { Link::Peer })
+        });
         assert_eq!(long.links().count(), LONGEST);
         assert!(chain.has(Link::Disk) && !chain.has(Link::Peer));
     }
 
     #[test]
     fn the_side_decides_about_the_name() {
-        let leaf = |side, kind| Leaf { kind, side, whom: Whom::Nobody, chain: Chain::default() }.named();
-        assert_eq!(leaf(Side::Server, Kind::User), (Layer::Application, "server user code".to_owned()));
-        assert_eq!(leaf(Side::Client, Kind::User), (Layer::Client, "client user and kernel".to_owned()));
-        assert_eq!(leaf(Side::Server, Kind::Call(libc::SYS_futex)), (Layer::Kernel, "kernel: futex".to_owned()));
+        let leaf = |side, kind| {
+            Leaf {
+                kind,
+                side,
+                whom: Whom::Nobody,
+                chain: Chain::default(),
+            }
+            .named()
+        };
+        assert_eq!(
+            leaf(Side::Server, Kind::User),
+            (Layer::Application, "server user code".to_owned())
+        );
+        assert_eq!(
+            leaf(Side::Client, Kind::User),
+            (Layer::Client, "client user and kernel".to_owned())
+        );
+        assert_eq!(
+            leaf(Side::Server, Kind::Call(libc::SYS_futex)),
+            (Layer::Kernel, "kernel: futex".to_owned())
+        );
         assert_eq!(leaf(Side::Client, Kind::Cpu).0, Layer::Client);
-        assert_eq!(leaf(Side::Server, Kind::Timer), (Layer::Application, "sleeping".to_owned()));
-        assert_eq!(leaf(Side::Other, Kind::Timer), (Layer::Application, "sleeping of another process".to_owned()));
+        assert_eq!(
+            leaf(Side::Server, Kind::Timer),
+            (Layer::Application, "sleeping".to_owned())
+        );
+        assert_eq!(
+            leaf(Side::Other, Kind::Timer),
+            (Layer::Application, "sleeping of another process".to_owned())
+        );
     }
 }

@@ -115,12 +115,20 @@ impl Stretch {
     fn of(window: &Window, requests: &[(u64, u64)], cut: u64) -> Vec<Stretch> {
         let length = window.end.saturating_sub(window.start).max(1);
         let parts = (length / STRETCH).max(1);
-        let mut found =
-            vec![Stretch { seconds: length as f64 * 1e-9 / parts as f64, ..Stretch::default() }; parts as usize];
+        let mut found = vec![
+            Stretch {
+                seconds: length as f64 * 1e-9 / parts as f64,
+                ..Stretch::default()
+            };
+            parts as usize
+        ];
         found[0].cut = cut;
         for (begin, end) in requests {
-            let part = u128::from(end.saturating_sub(window.start)) * u128::from(parts) / u128::from(length);
-            found[(part as usize).min(parts as usize - 1)].latencies.push(end - begin);
+            let part = u128::from(end.saturating_sub(window.start)) * u128::from(parts)
+                / u128::from(length);
+            found[(part as usize).min(parts as usize - 1)]
+                .latencies
+                .push(end - begin);
         }
         found
     }
@@ -134,13 +142,20 @@ const SAME: f64 = 0.95;
 /// turn does not quite.
 fn is_of_one(turn: &(i32, u64, u64), followed: &[(u64, u64)]) -> bool {
     let least = SAME * (turn.2 - turn.1) as f64;
-    followed.iter().any(|&(begin, end)| turn.1 <= begin && end <= turn.2 && (end - begin) as f64 >= least)
+    followed
+        .iter()
+        .any(|&(begin, end)| turn.1 <= begin && end <= turn.2 && (end - begin) as f64 >= least)
 }
 
 /// The threads that had a request between its reading and the end of its answer: who read it, and who answered.
 fn holders(served: &Served, request: &Request) -> impl Iterator<Item = Held> + use<> {
     let latency = request.end - request.begin;
-    let held = |tid| Held { tid, from: served.read, to: request.end, latency };
+    let held = |tid| Held {
+        tid,
+        from: served.read,
+        to: request.end,
+        latency,
+    };
     let other = (served.writer != served.reader).then(|| held(served.writer));
     std::iter::once(held(served.reader)).chain(other)
 }
@@ -169,7 +184,13 @@ impl Follower {
 
     /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in
     /// nanoseconds on the monotonic clock; `silent` are threads that no event concerned.
-    pub fn window(&mut self, window: &Window, silent: &Silent, turns: &[(i32, u64, u64)], what: Requested) {
+    pub fn window(
+        &mut self,
+        window: &Window,
+        silent: &Silent,
+        turns: &[(i32, u64, u64)],
+        what: Requested,
+    ) {
         self.count(window);
         if window.lost > 0 {
             return;
@@ -192,9 +213,18 @@ impl Follower {
             children: &self.children,
             cpus: &self.cpus,
         };
-        let inside = || turns.iter().filter(|t| t.1 >= window.start && t.2 <= window.end);
+        let inside = || {
+            turns
+                .iter()
+                .filter(|t| t.1 >= window.start && t.2 <= window.end)
+        };
         let requests = Requests::new(&walker, window.end, what == Requested::ByArrivals);
-        let (mut spans, sums, command, held) = (Vec::new(), &mut self.sums, &mut self.command, &mut self.held);
+        let (mut spans, sums, command, held) = (
+            Vec::new(),
+            &mut self.sums,
+            &mut self.command,
+            &mut self.held,
+        );
         let (at_ports, connections) = (&mut self.at_ports.requests, &self.connections);
         let mut take = |r: Request| {
             spans.push((r.begin, r.end));
@@ -212,31 +242,51 @@ impl Follower {
                 take(r);
             }),
             Requested::Programs => {
-                requests.of_programs(window.start, window.end).into_iter().for_each(&mut take);
+                requests
+                    .of_programs(window.start, window.end)
+                    .into_iter()
+                    .for_each(&mut take);
                 0
             }
             Requested::ByThreads => {
                 inside().for_each(|turn| take(requests.of_thread(*turn)));
-                turns.iter().filter(|t| t.2 > window.start && t.1 < window.end).count() as u64 - inside().count() as u64
+                turns
+                    .iter()
+                    .filter(|t| t.2 > window.start && t.1 < window.end)
+                    .count() as u64
+                    - inside().count() as u64
             }
             Requested::Command(pid) => {
                 take(requests.of_program(pid, window.start, window.end));
                 0
             }
         };
-        self.add_latencies(window, turns, (what == Requested::ByClients).then_some(&spans));
+        self.add_latencies(
+            window,
+            turns,
+            (what == Requested::ByClients).then_some(&spans),
+        );
         self.paths.cut += cut;
         self.stretches.extend(Stretch::of(window, &spans, cut));
     }
 
     /// Keeps the load generator's own latencies: of what lies within the window, and of what lies across its edges and
     /// is one of `spans`.
-    fn add_latencies(&mut self, window: &Window, turns: &[(i32, u64, u64)], spans: Option<&Vec<(u64, u64)>>) {
+    fn add_latencies(
+        &mut self,
+        window: &Window,
+        turns: &[(i32, u64, u64)],
+        spans: Option<&Vec<(u64, u64)>>,
+    ) {
         let inside = |t: &(i32, u64, u64)| t.1 >= window.start && t.2 <= window.end;
-        let edge =
-            |t: &(i32, u64, u64)| t.1 < window.start && t.2 > window.start || t.1 < window.end && t.2 > window.end;
-        let counts = |t: &&(i32, u64, u64)| inside(t) || spans.is_some_and(|spans| edge(t) && is_of_one(t, spans));
-        self.generator.extend(turns.iter().filter(counts).map(|t| t.2 - t.1));
+        let edge = |t: &(i32, u64, u64)| {
+            t.1 < window.start && t.2 > window.start || t.1 < window.end && t.2 > window.end
+        };
+        let counts = |t: &&(i32, u64, u64)| {
+            inside(t) || spans.is_some_and(|spans| edge(t) && is_of_one(t, spans))
+        };
+        self.generator
+            .extend(turns.iter().filter(counts).map(|t| t.2 - t.1));
     }
 
     fn count(&mut self, window: &Window) {
@@ -244,13 +294,26 @@ impl Follower {
         self.paths.seconds += (window.end - window.start) as f64 * 1e-9;
         self.paths.events += window.events.len() as u64;
         self.paths.lost += window.lost;
-        self.names.extend(window.names.iter().map(|(tid, name)| (*tid, name.clone())));
+        self.names
+            .extend(window.names.iter().map(|(tid, name)| (*tid, name.clone())));
     }
 
     /// The sides of the processes that are known, and of a service's clients.
-    fn sides(&self, sockets: &Sockets, timelines: &Timelines, what: Requested) -> HashMap<i32, Side> {
-        let clients = if what == Requested::ByArrivals { self.clients(sockets, timelines) } else { HashMap::new() };
-        clients.into_iter().chain(self.sides.iter().map(|(&pid, &side)| (pid, side))).collect()
+    fn sides(
+        &self,
+        sockets: &Sockets,
+        timelines: &Timelines,
+        what: Requested,
+    ) -> HashMap<i32, Side> {
+        let clients = if what == Requested::ByArrivals {
+            self.clients(sockets, timelines)
+        } else {
+            HashMap::new()
+        };
+        clients
+            .into_iter()
+            .chain(self.sides.iter().map(|(&pid, &side)| (pid, side)))
+            .collect()
     }
 
     /// Processes of this machine that ask the service and that it does not ask.
@@ -261,8 +324,12 @@ impl Follower {
         };
         let (mut asking, mut asked) = (HashSet::new(), HashSet::new());
         for (socket, _) in sockets.all() {
-            let Some(other) = self.connections.peer(socket) else { continue };
-            let (Some(own), Some(theirs)) = (pid(socket), pid(other)) else { continue };
+            let Some(other) = self.connections.peer(socket) else {
+                continue;
+            };
+            let (Some(own), Some(theirs)) = (pid(socket), pid(other)) else {
+                continue;
+            };
             if self.sides.get(&own) != Some(&Side::Server) || self.sides.contains_key(&theirs) {
                 continue;
             }
@@ -270,7 +337,10 @@ impl Follower {
             let found = if answers { &mut asking } else { &mut asked };
             found.insert(theirs);
         }
-        asking.difference(&asked).map(|&pid| (pid, Side::Client)).collect()
+        asking
+            .difference(&asked)
+            .map(|&pid| (pid, Side::Client))
+            .collect()
     }
 
     /// Adds the control groups of processes that are not the service's to their threads' names.
@@ -307,7 +377,11 @@ impl Follower {
             at += length;
         }
         if at > 0 {
-            self.sums.add(Request { begin: 0, end: at, pieces });
+            self.sums.add(Request {
+                begin: 0,
+                end: at,
+                pieces,
+            });
         }
     }
 }

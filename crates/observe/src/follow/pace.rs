@@ -67,7 +67,15 @@ impl Pace {
     pub fn new(share: f64, cpus: usize, event_cost: f64) -> Pace {
         let (share, cpus) = (share.clamp(1e-6, 1.0), cpus.max(1) as f64);
         let least = FIRST.as_secs_f64();
-        Pace { share, cpus, event_cost, least, length: least, later: 1.0, ..Pace::default() }
+        Pace {
+            share,
+            cpus,
+            event_cost,
+            least,
+            length: least,
+            later: 1.0,
+            ..Pace::default()
+        }
     }
 
     pub fn length(&self) -> Duration {
@@ -101,7 +109,10 @@ impl Pace {
         self.cut += weight * (cut as f64 - self.cut);
         let by_latency = p99.map_or(0.0, |l| LATENCIES * l.as_secs_f64());
         let by_cut = (CUT * self.cut_after).min(OF_STOPPED.as_secs_f64());
-        let wanted = by_latency.max(self.for_few_cut()).max(by_cut).clamp(self.least, LONGEST.as_secs_f64());
+        let wanted = by_latency
+            .max(self.for_few_cut())
+            .max(by_cut)
+            .clamp(self.least, LONGEST.as_secs_f64());
         self.length = wanted.min(self.length * GROWTH);
     }
 
@@ -149,7 +160,10 @@ mod tests {
 
     /// One that has seen a request.
     fn pace() -> Pace {
-        Pace { followed: 1, ..Pace::new(0.02, 2, 1e-6) }
+        Pace {
+            followed: 1,
+            ..Pace::new(0.02, 2, 1e-6)
+        }
     }
 
     #[test]
@@ -166,13 +180,18 @@ mod tests {
         p.learn(40 * MS, Some(MS), 1, 0);
         assert!(!p.pause(40 * MS, 20_000, 0.010).is_zero());
         let mut idle = Pace::new(COST_SHARE, 2, 1e-6);
-        let windows = (0..100).take_while(|_| idle.pause(40 * MS, 20_000, 0.010).is_zero()).count();
+        let windows = (0..100)
+            .take_while(|_| idle.pause(40 * MS, 20_000, 0.010).is_zero())
+            .count();
         assert_eq!(windows, 13);
     }
 
     #[test]
     fn until_enough_was_followed_windows_are_nearer() {
-        let mut p = Pace { followed: 1, ..Pace::new(COST_SHARE, 2, 1e-6) };
+        let mut p = Pace {
+            followed: 1,
+            ..Pace::new(COST_SHARE, 2, 1e-6)
+        };
         let near = p.pause(40 * MS, 20_000, 0.010);
         p.learn(40 * MS, Some(MS), ENOUGH - 2, 0);
         assert_eq!(p.pause(40 * MS, 20_000, 0.010), near);
@@ -187,7 +206,10 @@ mod tests {
         assert_eq!(p.pause(40 * MS, 20_000, 0.010), far);
         p.learn(40 * MS, Some(MS), 1, 0);
         let farthest = p.pause(40 * MS, 20_000, 0.010);
-        assert!((farthest.as_secs_f64() - 7.460).abs() < 1e-9, "{farthest:?}");
+        assert!(
+            (farthest.as_secs_f64() - 7.460).abs() < 1e-9,
+            "{farthest:?}"
+        );
     }
 
     #[test]
@@ -195,7 +217,10 @@ mod tests {
         let mut p = pace();
         assert_eq!(p.pause(1000 * MS, 10_000, 0.010), Duration::ZERO);
         assert_eq!(p.pause(1000 * MS, 0, 0.0), Duration::ZERO);
-        assert!(!p.pause(40 * MS, 20_000, 0.0).is_zero(), "a quiet time is not saved up");
+        assert!(
+            !p.pause(40 * MS, 20_000, 0.0).is_zero(),
+            "a quiet time is not saved up"
+        );
     }
 
     #[test]
@@ -245,7 +270,11 @@ mod tests {
         assert_eq!(p.length(), 90 * MS, "a lock may be free in this one");
         p.learn_cut(1000 * MS);
         p.learn(90 * MS, Some(MS), 1000, 4);
-        assert_eq!(p.length(), OF_STOPPED, "who never answers has windows no longer");
+        assert_eq!(
+            p.length(),
+            OF_STOPPED,
+            "who never answers has windows no longer"
+        );
     }
 
     #[test]
@@ -272,6 +301,10 @@ mod tests {
         pace.may_be_stopped();
         assert!(pace.length() >= 200 * MS);
         pace.learn(250 * MS, Some(MS), 10_000, 2);
-        assert!(pace.length() >= 200 * MS, "also where requests are short: {:?}", pace.length());
+        assert!(
+            pace.length() >= 200 * MS,
+            "also where requests are short: {:?}",
+            pace.length()
+        );
     }
 }

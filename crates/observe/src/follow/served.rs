@@ -76,7 +76,9 @@ pub fn served(socket: u64, log: &[Entry], window_end: u64, fresh: bool) -> AllSe
         }
     }
     match open {
-        Some(s) if s.pieces > 0 && (pending.is_some() || s.is_over(window_end)) => found.whole.push(s),
+        Some(s) if s.pieces > 0 && (pending.is_some() || s.is_over(window_end)) => {
+            found.whole.push(s)
+        }
         Some(_) => found.cut += 1,
         None => {}
     }
@@ -119,12 +121,24 @@ mod tests {
     use super::*;
 
     fn entry(at: u64, act: Act) -> Entry {
-        Entry { at, begun: at - 1, tid: 7, act }
+        Entry {
+            at,
+            begun: at - 1,
+            tid: 7,
+            act,
+        }
     }
 
     fn times(log: &[Entry], end: u64) -> (Vec<(u64, u64, u64)>, u64) {
         let found = served(1, log, end, false);
-        (found.whole.iter().map(|s| (s.begin, s.read, s.end)).collect(), found.cut)
+        (
+            found
+                .whole
+                .iter()
+                .map(|s| (s.begin, s.read, s.end))
+                .collect(),
+            found.cut,
+        )
     }
 
     #[test]
@@ -152,9 +166,22 @@ mod tests {
             (vec![], 2),
             "answered, and arrived and not read"
         );
-        assert_eq!(times(&[entry(5, Received(9)), entry(10, Sent(9))], 100), (vec![], 1), "arrived before the window");
-        assert_eq!(times(&[entry(10, Arrived), entry(12, Received(5))], 100), (vec![], 1), "not answered");
-        let pieces = [entry(10, Arrived), entry(12, Received(5)), entry(20, Sent(3)), entry(40, Sent(3))];
+        assert_eq!(
+            times(&[entry(5, Received(9)), entry(10, Sent(9))], 100),
+            (vec![], 1),
+            "arrived before the window"
+        );
+        assert_eq!(
+            times(&[entry(10, Arrived), entry(12, Received(5))], 100),
+            (vec![], 1),
+            "not answered"
+        );
+        let pieces = [
+            entry(10, Arrived),
+            entry(12, Received(5)),
+            entry(20, Sent(3)),
+            entry(40, Sent(3)),
+        ];
         assert_eq!(
             (times(&pieces, 70).1, times(&pieces, 90).0.len()),
             (1, 1),
@@ -179,7 +206,12 @@ mod tests {
     #[test]
     fn the_next_request_may_arrive_before_the_sending_of_the_answer_returns() {
         use Act::{Arrived, Received, Sent};
-        let mut log = vec![entry(10, Arrived), entry(12, Received(5)), entry(19, Arrived), entry(20, Sent(3))];
+        let mut log = vec![
+            entry(10, Arrived),
+            entry(12, Received(5)),
+            entry(19, Arrived),
+            entry(20, Sent(3)),
+        ];
         log.extend([entry(25, Received(5)), entry(30, Sent(3))]);
         assert_eq!(times(&log, 100).0, [(10, 12, 20), (19, 25, 30)]);
     }
@@ -197,7 +229,15 @@ mod tests {
             entry(26, Closed),
         ];
         let found = served(1, &log, 100, true);
-        assert_eq!((found.whole.len(), found.cut, found.whole[0].begin, found.whole[0].end), (1, 0, 10, 20));
+        assert_eq!(
+            (
+                found.whole.len(),
+                found.cut,
+                found.whole[0].begin,
+                found.whole[0].end
+            ),
+            (1, 0, 10, 20)
+        );
         let early = [
             entry(10, Arrived),
             entry(11, Arrived),
@@ -212,7 +252,14 @@ mod tests {
             "a client that ends its stream before it has the answer"
         );
         assert_eq!(
-            times(&[entry(10, Arrived), entry(12, Received(5)), entry(13, Closed)], 100),
+            times(
+                &[
+                    entry(10, Arrived),
+                    entry(12, Received(5)),
+                    entry(13, Closed)
+                ],
+                100
+            ),
             (vec![], 0),
             "never answered"
         );

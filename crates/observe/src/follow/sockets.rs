@@ -120,14 +120,21 @@ impl Connections {
     /// The other end of a connection on this machine.
     pub fn peer(&self, socket: u64) -> Option<u64> {
         let known_here = self.here.best.contains_key(&socket);
-        if known_here { self.here.peer(socket) } else { self.ever.peer(socket) }
+        if known_here {
+            self.here.peer(socket)
+        } else {
+            self.ever.peer(socket)
+        }
     }
 
     /// Which end a socket is: its making was seen, its descriptor told, or its port is one at which the service
     /// listens.
     pub fn end(&self, socket: u64) -> Option<End> {
         let answers = || self.told.contains(&(socket & ADDRESS)) || self.is_at_port(socket);
-        self.ends.get(&socket).copied().or_else(|| answers().then_some(End::Answers))
+        self.ends
+            .get(&socket)
+            .copied()
+            .or_else(|| answers().then_some(End::Answers))
     }
 
     /// Whether a socket has a port at which the service listens.
@@ -149,7 +156,8 @@ impl Connections {
     /// connections whose making is not seen.
     pub fn service(&mut self, listening: HashSet<u16>, answer: impl IntoIterator<Item = u64>) {
         self.listening = Some(listening);
-        self.told.extend(answer.into_iter().map(|socket| socket & ADDRESS));
+        self.told
+            .extend(answer.into_iter().map(|socket| socket & ADDRESS));
     }
 
     fn vote(&mut self, a: u64, b: u64, weight: u32) {
@@ -164,7 +172,11 @@ impl Connections {
         if self.listening.is_some() {
             self.locals.insert(socket, local);
         }
-        if let Some(&other) = self.ports.get(&(remote, local)).filter(|&&other| other != socket) {
+        if let Some(&other) = self
+            .ports
+            .get(&(remote, local))
+            .filter(|&&other| other != socket)
+        {
             self.here.decide(socket, other);
             self.ever.decide(socket, other);
         }
@@ -178,7 +190,10 @@ impl Connections {
                 self.ports(socket, local, remote);
             }
             CLOSED => {
-                let ports = self.ports_of.remove(&socket).filter(|ports| self.ports.get(ports) == Some(&socket));
+                let ports = self
+                    .ports_of
+                    .remove(&socket)
+                    .filter(|ports| self.ports.get(ports) == Some(&socket));
                 ports.map(|ports| self.ports.remove(&ports));
             }
             _ => {}
@@ -212,13 +227,24 @@ impl Sockets {
                     within.retain(|&(at, to)| at >= begun && to != socket);
                     within.dedup_by_key(|w| w.1);
                     let weight = if within.len() == 1 { SURE } else { UNSURE };
-                    within.iter().for_each(|&(_, to)| connections.vote(socket, to, weight));
+                    within
+                        .iter()
+                        .for_each(|&(_, to)| connections.vote(socket, to, weight));
                 }
                 What::Received { socket, bytes } if bytes >= 0 => {
                     sockets.put(socket, e, begun(), Act::Received(bytes as u32))
                 }
-                What::Ports { socket, local, remote } => connections.ports(socket, local, remote),
-                What::State { socket, state, local, remote } => {
+                What::Ports {
+                    socket,
+                    local,
+                    remote,
+                } => connections.ports(socket, local, remote),
+                What::State {
+                    socket,
+                    state,
+                    local,
+                    remote,
+                } => {
                     connections.state(socket, state, local, remote);
                     match state {
                         SYN_SENT => sockets.put(socket, e, begun(), Act::Connect),
@@ -236,18 +262,34 @@ impl Sockets {
     }
 
     fn put(&mut self, socket: u64, e: &Event, begun: u64, act: Act) {
-        self.logs.entry(socket).or_default().push(Entry { at: e.time, begun, tid: e.tid, act });
+        self.logs.entry(socket).or_default().push(Entry {
+            at: e.time,
+            begun,
+            tid: e.tid,
+            act,
+        });
     }
 
     /// Every socket with what happened at it, in the order of time.
     pub fn all(&self) -> impl Iterator<Item = (u64, &[Entry])> {
-        self.logs.iter().map(|(&socket, log)| (socket, log.as_slice()))
+        self.logs
+            .iter()
+            .map(|(&socket, log)| (socket, log.as_slice()))
     }
 
     /// Bytes that were taken from the sockets at the service's ports.
     pub fn received(&self, connections: &Connections) -> u64 {
-        let at_ports = self.logs.iter().filter(|(socket, _)| connections.is_at_port(**socket));
-        let bytes = |e: &Entry| if let Act::Received(n) = e.act { u64::from(n) } else { 0 };
+        let at_ports = self
+            .logs
+            .iter()
+            .filter(|(socket, _)| connections.is_at_port(**socket));
+        let bytes = |e: &Entry| {
+            if let Act::Received(n) = e.act {
+                u64::from(n)
+            } else {
+                0
+            }
+        };
         at_ports.flat_map(|(_, log)| log).map(bytes).sum()
     }
 
@@ -265,8 +307,13 @@ impl Sockets {
         let log = self.logs.get(&socket)?;
         let sent = |e: &&Entry| matches!(e.act, Act::Sent(_));
         let after = log.partition_point(|e| e.at < arrived);
-        let under_way = log[after..].iter().find(sent).filter(|e| e.begun <= arrived);
-        under_way.or_else(|| log[..after].iter().rev().find(sent)).copied()
+        let under_way = log[after..]
+            .iter()
+            .find(sent)
+            .filter(|e| e.begun <= arrived);
+        under_way
+            .or_else(|| log[..after].iter().rev().find(sent))
+            .copied()
     }
 }
 
@@ -277,15 +324,34 @@ mod tests {
     use crate::follow::timeline::timelines;
 
     fn event(time: u64, tid: i32, what: What) -> Event {
-        Event { time, cpu: 0, interrupt: false, pid: tid, tid, what }
+        Event {
+            time,
+            cpu: 0,
+            interrupt: false,
+            pid: tid,
+            tid,
+            what,
+        }
     }
 
     fn enter(time: u64, tid: i32) -> Event {
-        event(time, tid, What::Enter { call: 1, args: [0; 2] })
+        event(
+            time,
+            tid,
+            What::Enter {
+                call: 1,
+                args: [0; 2],
+            },
+        )
     }
 
     fn of(events: Vec<Event>, connections: &mut Connections) -> Sockets {
-        let window = Window { start: 0, end: 1000, events, ..Window::default() };
+        let window = Window {
+            start: 0,
+            end: 1000,
+            events,
+            ..Window::default()
+        };
         Sockets::of(&window.events, &timelines(&window), connections)
     }
 
@@ -296,16 +362,40 @@ mod tests {
             vec![
                 enter(10, 1),
                 event(12, 1, What::Arrived { socket: 0xb }),
-                event(14, 1, What::Sent { socket: 0xa, bytes: 5 }),
+                event(
+                    14,
+                    1,
+                    What::Sent {
+                        socket: 0xa,
+                        bytes: 5,
+                    },
+                ),
                 enter(30, 2),
                 event(31, 2, What::Arrived { socket: 0xa }),
-                event(33, 2, What::Sent { socket: 0xb, bytes: 9 }),
+                event(
+                    33,
+                    2,
+                    What::Sent {
+                        socket: 0xb,
+                        bytes: 9,
+                    },
+                ),
             ],
             &mut c,
         );
-        assert_eq!((c.peer(0xa), c.peer(0xb), c.peer(0xc)), (Some(0xb), Some(0xa), None));
-        assert_eq!(sockets.sending(0xa, 12).map(|e| (e.begun, e.at, e.tid)), Some((10, 14, 1)));
-        assert_eq!(sockets.sending(0xa, 20).map(|e| e.at), Some(14), "delivered later than it was sent");
+        assert_eq!(
+            (c.peer(0xa), c.peer(0xb), c.peer(0xc)),
+            (Some(0xb), Some(0xa), None)
+        );
+        assert_eq!(
+            sockets.sending(0xa, 12).map(|e| (e.begun, e.at, e.tid)),
+            Some((10, 14, 1))
+        );
+        assert_eq!(
+            sockets.sending(0xa, 20).map(|e| e.at),
+            Some(14),
+            "delivered later than it was sent"
+        );
         assert_eq!(sockets.sending(0xa, 5), None);
     }
 
@@ -314,7 +404,17 @@ mod tests {
         let mut c = Connections::default();
         c.service([80].into(), [0xd]);
         let received = |time, socket, bytes| event(time, 1, What::Received { socket, bytes });
-        let ports = |socket, local, remote| event(1, 1, What::Ports { socket, local, remote });
+        let ports = |socket, local, remote| {
+            event(
+                1,
+                1,
+                What::Ports {
+                    socket,
+                    local,
+                    remote,
+                },
+            )
+        };
         let events = vec![
             ports(0xa, 80, 4000),
             ports(0xb, 4000, 80),
@@ -327,7 +427,10 @@ mod tests {
         ];
         let sockets = of(events, &mut c);
         assert_eq!(sockets.received(&c), 100);
-        assert_eq!([0xa, 0xb, 0xc, 0xd].map(|socket| c.is_at_port(socket)), [true, false, false, false]);
+        assert_eq!(
+            [0xa, 0xb, 0xc, 0xd].map(|socket| c.is_at_port(socket)),
+            [true, false, false, false]
+        );
     }
 
     #[test]
@@ -338,11 +441,25 @@ mod tests {
             event(11, 1, What::Arrived { socket: 0xd }),
             event(12, 1, What::Arrived { socket: 0xb }),
         ];
-        events.push(event(14, 1, What::Sent { socket: 0xa, bytes: 5 }));
+        events.push(event(
+            14,
+            1,
+            What::Sent {
+                socket: 0xa,
+                bytes: 5,
+            },
+        ));
         events.extend([
             enter(20, 1),
             event(21, 1, What::Arrived { socket: 0xb }),
-            event(24, 1, What::Sent { socket: 0xa, bytes: 5 }),
+            event(
+                24,
+                1,
+                What::Sent {
+                    socket: 0xa,
+                    bytes: 5,
+                },
+            ),
         ]);
         of(events, &mut c);
         assert_eq!((c.peer(0xa), c.peer(0xd)), (Some(0xb), None));
@@ -355,7 +472,14 @@ mod tests {
             vec![
                 enter(10, 1),
                 event(12, 1, What::Arrived { socket: to }),
-                event(14, 1, What::Sent { socket: from, bytes: 5 }),
+                event(
+                    14,
+                    1,
+                    What::Sent {
+                        socket: from,
+                        bytes: 5,
+                    },
+                ),
             ]
         };
         (0..5).for_each(|_| _ = of(sent(0xb, 0xa), &mut c));
@@ -368,7 +492,18 @@ mod tests {
     #[test]
     fn ports_that_are_used_again_belong_to_the_new_connection() {
         let mut c = Connections::default();
-        let state = |time, socket, state, local, remote| event(time, 1, What::State { socket, state, local, remote });
+        let state = |time, socket, state, local, remote| {
+            event(
+                time,
+                1,
+                What::State {
+                    socket,
+                    state,
+                    local,
+                    remote,
+                },
+            )
+        };
         let events = vec![
             state(1, 0xa, ESTABLISHED, 4000, 80),
             state(2, 0xb, ESTABLISHED, 80, 4000),
@@ -378,7 +513,10 @@ mod tests {
             state(5, 0xc, ESTABLISHED, 4000, 80),
         ];
         of(events, &mut c);
-        assert_eq!((c.peer(0xa), c.peer(0xb), c.peer(0xc)), (Some(0xb), Some(0xa), None));
+        assert_eq!(
+            (c.peer(0xa), c.peer(0xb), c.peer(0xc)),
+            (Some(0xb), Some(0xa), None)
+        );
         of(vec![state(6, 0xd, ESTABLISHED, 80, 4000)], &mut c);
         assert_eq!((c.peer(0xc), c.peer(0xd)), (Some(0xd), Some(0xc)));
         // The ends of a connection that was taken for another's are told by their ports.
@@ -390,7 +528,18 @@ mod tests {
     fn ports_decide_and_an_address_that_is_used_again_is_a_new_socket() {
         let mut c = Connections::default();
         let mut generations = Generations::default();
-        let state = |time, socket, state, local, remote| event(time, 1, What::State { socket, state, local, remote });
+        let state = |time, socket, state, local, remote| {
+            event(
+                time,
+                1,
+                What::State {
+                    socket,
+                    state,
+                    local,
+                    remote,
+                },
+            )
+        };
         let mut events = vec![
             state(1, 0xa, SYN_SENT, 0, 80),
             state(1, 0xb, SYN_RECEIVED, 80, 4000),
@@ -400,25 +549,69 @@ mod tests {
             state(20, 0xa, SYN_SENT, 0, 80),
         ];
         generations.number(&mut events);
-        let socket = |n: usize| if let What::State { socket, .. } = events[n].what { socket } else { 0 };
+        let socket = |n: usize| {
+            if let What::State { socket, .. } = events[n].what {
+                socket
+            } else {
+                0
+            }
+        };
         let (a, b, again) = (socket(0), socket(1), socket(5));
         assert_ne!(a, again);
         of(events.clone(), &mut c);
-        assert_eq!((c.peer(a), c.peer(b), c.peer(again)), (Some(b), Some(a), None));
-        assert_eq!((c.end(a), c.end(b), c.end(again)), (Some(End::Asks), Some(End::Answers), Some(End::Asks)));
+        assert_eq!(
+            (c.peer(a), c.peer(b), c.peer(again)),
+            (Some(b), Some(a), None)
+        );
+        assert_eq!(
+            (c.end(a), c.end(b), c.end(again)),
+            (Some(End::Asks), Some(End::Answers), Some(End::Asks))
+        );
     }
 
     #[test]
     fn a_socket_with_other_ports_than_before_is_another_one_from_the_windows_beginning_on() {
         let (mut c, mut generations) = (Connections::default(), Generations::default());
         c.service([80].into(), []);
-        let ports = |time, local, remote| event(time, 1, What::Ports { socket: 0xa, local, remote });
-        let sent = |time| event(time, 1, What::Sent { socket: 0xa, bytes: 5 });
+        let ports = |time, local, remote| {
+            event(
+                time,
+                1,
+                What::Ports {
+                    socket: 0xa,
+                    local,
+                    remote,
+                },
+            )
+        };
+        let sent = |time| {
+            event(
+                time,
+                1,
+                What::Sent {
+                    socket: 0xa,
+                    bytes: 5,
+                },
+            )
+        };
         let socket = |e: &Event| match e.what {
-            What::Sent { socket, .. } | What::State { socket, .. } | What::Ports { socket, .. } => socket,
+            What::Sent { socket, .. } | What::State { socket, .. } | What::Ports { socket, .. } => {
+                socket
+            }
             _ => 0,
         };
-        let made = |time| event(time, 1, What::State { socket: 0xa, state: SYN_SENT, local: 0, remote: 80 });
+        let made = |time| {
+            event(
+                time,
+                1,
+                What::State {
+                    socket: 0xa,
+                    state: SYN_SENT,
+                    local: 0,
+                    remote: 80,
+                },
+            )
+        };
         let mut window = |mut events: Vec<Event>| -> Vec<u64> {
             generations.number(&mut events);
             of(events.clone(), &mut c);
@@ -427,10 +620,21 @@ mod tests {
         let asking = window(vec![made(1), sent(5), ports(7, 4000, 80), sent(9)]);
         let same = window(vec![sent(21), ports(22, 4000, 80)]);
         // The kernel has put a connection there that the service accepted, between the windows.
-        let answering = window(vec![sent(31), ports(32, 80, 4007), sent(33), made(40), sent(41), ports(42, 4009, 80)]);
-        assert!(asking.iter().chain(&same).all(|s| *s == asking[0]), "{asking:x?} {same:x?}");
+        let answering = window(vec![
+            sent(31),
+            ports(32, 80, 4007),
+            sent(33),
+            made(40),
+            sent(41),
+            ports(42, 4009, 80),
+        ]);
         assert!(
-            answering[..3].iter().all(|s| *s == answering[0]) && answering[3..].iter().all(|s| *s == answering[3]),
+            asking.iter().chain(&same).all(|s| *s == asking[0]),
+            "{asking:x?} {same:x?}"
+        );
+        assert!(
+            answering[..3].iter().all(|s| *s == answering[0])
+                && answering[3..].iter().all(|s| *s == answering[3]),
             "{answering:x?}"
         );
         assert!(answering[0] != asking[0] && answering[3] != answering[0]);

@@ -17,7 +17,9 @@ mod wanted;
 pub fn open(most_events: usize) -> Result<Box<dyn Source + Send>, String> {
     match bpf::Bpf::open(most_events) {
         Ok(bpf) => Ok(Box::new(bpf)),
-        Err(_) => perf::Perf::open(most_events).map(|perf| Box::new(perf) as Box<dyn Source + Send>),
+        Err(_) => {
+            perf::Perf::open(most_events).map(|perf| Box::new(perf) as Box<dyn Source + Send>)
+        }
     }
 }
 

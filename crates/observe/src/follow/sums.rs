@@ -62,10 +62,16 @@ impl Sums {
         }
         let take = |id: u32| (id, std::mem::take(&mut self.adding[id as usize]));
         let leaves: Box<[(u32, u64)]> = met.into_iter().map(take).collect();
-        leaves.iter().for_each(|&(id, ns)| self.totals[id as usize] += ns);
+        leaves
+            .iter()
+            .for_each(|&(id, ns)| self.totals[id as usize] += ns);
         let latency = request.end - request.begin;
         self.latencies.push(latency);
-        let kept = Kept { end: request.end, latency, leaves };
+        let kept = Kept {
+            end: request.end,
+            latency,
+            leaves,
+        };
         if self.kept.len() < MOST_KEPT {
             self.kept.push(kept);
         } else {
@@ -79,7 +85,9 @@ impl Sums {
 
     fn keep_slow(&mut self, request: Request) {
         let latency = |r: &Request| r.end - r.begin;
-        let place = self.slowest.partition_point(|r| latency(r) >= latency(&request));
+        let place = self
+            .slowest
+            .partition_point(|r| latency(r) >= latency(&request));
         if place < MOST_SLOWEST {
             self.slowest.insert(place, request);
             self.slowest.truncate(MOST_SLOWEST);
@@ -115,15 +123,31 @@ impl Sums {
         let bounds = [MIDDLE.0, MIDDLE.1, SLOW].map(|q| quantile(&self.latencies, q).unwrap_or(0));
         self.kept.sort_by_key(|k| k.end);
         self.name(names);
-        let [all, middle, slow] =
-            [0..=u64::MAX, bounds[0]..=bounds[1], bounds[2]..=u64::MAX].map(|class| self.shares(&class));
-        let with_shares = |(id, leaf)| Named { all: all[id], middle: middle[id], slow: slow[id], ..leaf };
-        let mut named: Vec<Named> = std::mem::take(&mut self.named).into_iter().enumerate().map(with_shares).collect();
+        let [all, middle, slow] = [0..=u64::MAX, bounds[0]..=bounds[1], bounds[2]..=u64::MAX]
+            .map(|class| self.shares(&class));
+        let with_shares = |(id, leaf)| Named {
+            all: all[id],
+            middle: middle[id],
+            slow: slow[id],
+            ..leaf
+        };
+        let mut named: Vec<Named> = std::mem::take(&mut self.named)
+            .into_iter()
+            .enumerate()
+            .map(with_shares)
+            .collect();
         named.sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
         let sum: u64 = self.totals.iter().sum();
         let by_leaf = self.leaves.iter().zip(&self.totals);
-        let not_followed: u64 = by_leaf.filter(|(l, _)| l.kind == Kind::NotFollowed).map(|(_, ns)| ns).sum();
-        into.not_followed = if sum > 0 { not_followed as f64 / sum as f64 } else { 1.0 };
+        let not_followed: u64 = by_leaf
+            .filter(|(l, _)| l.kind == Kind::NotFollowed)
+            .map(|(_, ns)| ns)
+            .sum();
+        into.not_followed = if sum > 0 {
+            not_followed as f64 / sum as f64
+        } else {
+            1.0
+        };
         into.leaves = bounded(named);
         into.slowest = self.slowest.iter().map(|r| slow_line(r, names)).collect();
     }
@@ -137,10 +161,20 @@ impl Sums {
             let ((layer, component), whom) = (leaf.named(), leaf.whom(names));
             let chain = leaf.chain.links().map(|l| l.as_str().to_owned()).collect();
             let new = self.named.len();
-            let place = *places.entry((component.clone(), whom.clone(), leaf.chain)).or_insert(new);
+            let place = *places
+                .entry((component.clone(), whom.clone(), leaf.chain))
+                .or_insert(new);
             if place == new {
                 let none = Share::default();
-                self.named.push(Named { layer, component, whom, chain, all: none, middle: none, slow: none });
+                self.named.push(Named {
+                    layer,
+                    component,
+                    whom,
+                    chain,
+                    all: none,
+                    middle: none,
+                    slow: none,
+                });
             }
             self.places.push(place);
         }
@@ -166,7 +200,11 @@ impl Sums {
     /// The shares of the requests of these latencies by leaf, with the interval that drawing their stretches again
     /// gives.
     fn shares(&mut self, latencies: &RangeInclusive<u64>) -> Vec<Share> {
-        let members: Vec<&Kept> = self.kept.iter().filter(|k| latencies.contains(&k.latency)).collect();
+        let members: Vec<&Kept> = self
+            .kept
+            .iter()
+            .filter(|k| latencies.contains(&k.latency))
+            .collect();
         let (requests, stretches) = (members.len() as f64, self.stretches(&members));
         let (leaves, n) = (self.named.len(), stretches.len());
         let sum: u64 = stretches.iter().map(|s| s.1).sum();
@@ -211,11 +249,21 @@ fn quantile(sorted: &[u64], q: f64) -> Option<u64> {
 pub fn latency(sorted: &[u64]) -> Latency {
     let at = |q| quantile(sorted, q).unwrap_or(0) as f64 * 1e-9;
     let mean = sorted.iter().map(|&l| l as f64).sum::<f64>() / sorted.len().max(1) as f64 * 1e-9;
-    Latency { count: sorted.len() as u64, mean, p50: at(0.50), p90: at(0.90), p99: at(0.99) }
+    Latency {
+        count: sorted.len() as u64,
+        mean,
+        p50: at(0.50),
+        p90: at(0.90),
+        p99: at(0.99),
+    }
 }
 
 fn add(to: &mut Named, leaf: &Named) {
-    for (to, from) in [(&mut to.all, leaf.all), (&mut to.middle, leaf.middle), (&mut to.slow, leaf.slow)] {
+    for (to, from) in [
+        (&mut to.all, leaf.all),
+        (&mut to.middle, leaf.middle),
+        (&mut to.slow, leaf.slow),
+    ] {
         to.seconds += from.seconds;
         to.share += from.share;
         to.low += from.low;
@@ -249,7 +297,12 @@ fn slow_line(request: &Request, names: &HashMap<i32, String>) -> Slow {
             layer,
             component,
             whom: p.leaf.whom(names),
-            chain: p.leaf.chain.links().map(|l| l.as_str().to_owned()).collect(),
+            chain: p
+                .leaf
+                .chain
+                .links()
+                .map(|l| l.as_str().to_owned())
+                .collect(),
         }
     };
     let mut pieces: Vec<&Piece> = request.pieces.iter().collect();
@@ -258,7 +311,10 @@ fn slow_line(request: &Request, names: &HashMap<i32, String>) -> Slow {
         pieces.truncate(MOST_SPANS);
         pieces.sort_by_key(|p| p.start);
     }
-    Slow { seconds: (request.end - request.begin) as f64 * 1e-9, spans: pieces.into_iter().map(span).collect() }
+    Slow {
+        seconds: (request.end - request.begin) as f64 * 1e-9,
+        spans: pieces.into_iter().map(span).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -267,7 +323,12 @@ mod tests {
     use super::*;
 
     fn leaf(kind: Kind) -> Leaf {
-        Leaf { kind, side: Side::Server, whom: Whom::Nobody, chain: Chain::default() }
+        Leaf {
+            kind,
+            side: Side::Server,
+            whom: Whom::Nobody,
+            chain: Chain::default(),
+        }
     }
 
     fn request(begin: u64, parts: &[(Kind, u64)]) -> Request {
@@ -276,10 +337,18 @@ mod tests {
             .iter()
             .map(|&(kind, ns)| {
                 at += ns;
-                Piece { start: at - ns, end: at, leaf: leaf(kind) }
+                Piece {
+                    start: at - ns,
+                    end: at,
+                    leaf: leaf(kind),
+                }
             })
             .collect();
-        Request { begin, end: at, pieces }
+        Request {
+            begin,
+            end: at,
+            pieces,
+        }
     }
 
     fn filled(requests: impl IntoIterator<Item = Request>) -> paths::Paths {
@@ -294,20 +363,40 @@ mod tests {
     fn shares_add_up_and_the_slow_ones_are_told_from_the_middle() {
         let requests = (0..1000).map(|i| {
             let lock = if i % 100 == 7 { 900_000 } else { 0 };
-            request(i * 2_000_000, &[(Kind::User, 100_000 + i), (Kind::Lock, lock), (Kind::NotFollowed, 1000)])
+            request(
+                i * 2_000_000,
+                &[
+                    (Kind::User, 100_000 + i),
+                    (Kind::Lock, lock),
+                    (Kind::NotFollowed, 1000),
+                ],
+            )
         });
         let paths = filled(requests);
         assert_eq!((paths.followed, paths.latency.count), (1000, 1000));
         let sum: f64 = paths.leaves.iter().map(|l| l.all.share).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{sum}");
-        let by = |name: &str| paths.leaves.iter().find(|l| l.component == name).unwrap().clone();
+        let by = |name: &str| {
+            paths
+                .leaves
+                .iter()
+                .find(|l| l.component == name)
+                .unwrap()
+                .clone()
+        };
         let (user, lock) = (by("server user code"), by("waiting for a lock"));
-        assert!(lock.slow.share > 0.85 && lock.middle.share == 0.0, "{lock:?}");
+        assert!(
+            lock.slow.share > 0.85 && lock.middle.share == 0.0,
+            "{lock:?}"
+        );
         assert!((lock.all.seconds - 9e-6).abs() < 1e-9, "{lock:?}");
         assert!(user.all.low <= user.all.share && user.all.share <= user.all.high);
         assert!((paths.not_followed - 1000.0 / (100_000.0 + 499.5 + 9000.0 + 1000.0)).abs() < 1e-4);
         assert_eq!(paths.slowest.len(), MOST_SLOWEST);
-        assert!(paths.slowest[0].seconds >= paths.slowest[19].seconds && paths.slowest[0].spans.len() == 3);
+        assert!(
+            paths.slowest[0].seconds >= paths.slowest[19].seconds
+                && paths.slowest[0].spans.len() == 3
+        );
     }
 
     #[test]
@@ -325,6 +414,9 @@ mod tests {
     #[test]
     fn no_request_explains_nothing() {
         let paths = filled([]);
-        assert_eq!((paths.followed, paths.not_followed, paths.leaves.len()), (0, 1.0, 0));
+        assert_eq!(
+            (paths.followed, paths.not_followed, paths.leaves.len()),
+            (0, 1.0, 0)
+        );
     }
 }

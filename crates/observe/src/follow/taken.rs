@@ -45,7 +45,10 @@ pub struct Recorded {
 impl Recorded {
     /// Follows the requests of all windows. The workload's name and parameters are for the caller to fill in.
     pub fn follow(mut self) -> Paths {
-        let what = match self.first.filter(|pid| self.roles.get(pid) == Some(&Role::Whole)) {
+        let what = match self
+            .first
+            .filter(|pid| self.roles.get(pid) == Some(&Role::Whole))
+        {
             None => Requested::ByClients,
             Some(pid) if self.turns.is_empty() => Requested::Command(pid),
             Some(_) => Requested::ByThreads,
@@ -65,16 +68,26 @@ impl Recorded {
             // The rank of the 99th percentile, as the sums have it.
             let slow = (paths.latency.p99 * 1e9).round() as u64;
             let [all, slow] = [0, slow].map(|least| Holds::of(&held, least));
-            let classes = [(StackClass::Requests, Some(&all)), (StackClass::SlowRequests, Some(&slow))];
+            let classes = [
+                (StackClass::Requests, Some(&all)),
+                (StackClass::SlowRequests, Some(&slow)),
+            ];
             paths.graphs = graphs(taken, &absences, &classes);
-            return FollowedService { hardware: self.counters(&all, &slow), ..found };
+            return FollowedService {
+                hardware: self.counters(&all, &slow),
+                ..found
+            };
         }
         let spent = paths.self_cost - self.spent;
         *paths = self.followed(Requested::Programs).0.paths;
         paths.self_cost += spent;
         paths.graphs = graphs(taken, &absences, &[(StackClass::Service, None)]);
         let none = Holds::default();
-        FollowedService { stretches: Vec::new(), hardware: self.counters(&none, &none), ..found }
+        FollowedService {
+            stretches: Vec::new(),
+            hardware: self.counters(&none, &none),
+            ..found
+        }
     }
 
     /// What hardware counters counted, by side, and while threads had any request or one of the slowest; or why there
@@ -91,7 +104,10 @@ impl Recorded {
     /// Gives every socket in the windows a number of its own.
     fn number(&mut self) {
         let mut generations = Generations::default();
-        self.windows.iter_mut().filter(|(w, _)| w.lost == 0).for_each(|(w, _)| generations.number(&mut w.events));
+        self.windows
+            .iter_mut()
+            .filter(|(w, _)| w.lost == 0)
+            .for_each(|(w, _)| generations.number(&mut w.events));
     }
 
     /// The requests, without what hardware counters counted; and when which thread had one.
@@ -104,26 +120,46 @@ impl Recorded {
                 .chain(self.parents.keys())
                 .filter_map(|&pid| Some((pid, self.inherited(pid)?)))
                 .collect(),
-            groups: self.groups.iter().map(|(&pid, group)| (pid, format!("({group})"))).collect(),
+            groups: self
+                .groups
+                .iter()
+                .map(|(&pid, group)| (pid, format!("({group})")))
+                .collect(),
             cpus: self.cpus.clone(),
             ..Follower::default()
         };
-        self.parents.iter().for_each(|(&child, &parent)| follower.children.entry(parent).or_default().push(child));
+        self.parents
+            .iter()
+            .for_each(|(&child, &parent)| follower.children.entry(parent).or_default().push(child));
         if let Some((ports, answer)) = &self.service {
-            follower.connections.service(ports.clone(), answer.iter().copied());
+            follower
+                .connections
+                .service(ports.clone(), answer.iter().copied());
         }
         // Which sockets belong together is learned from all windows before any is followed.
-        self.windows.iter().for_each(|(w, _)| follower.learn_numbered(w));
-        let turns: Vec<(i32, u64, u64)> = self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
+        self.windows
+            .iter()
+            .for_each(|(w, _)| follower.learn_numbered(w));
+        let turns: Vec<(i32, u64, u64)> =
+            self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
         for (window, silent) in &self.windows {
             follower.window(window, silent, &turns, what);
         }
         let (stretches, held) = (take(&mut follower.stretches), take(&mut follower.held));
         let at_ports = follower.at_ports;
         let mut paths = follower.finish(self.source.clone());
-        (paths.lost, paths.windows, paths.event_cost) = (self.lost, paths.windows + self.torn, self.event_cost);
+        (paths.lost, paths.windows, paths.event_cost) =
+            (self.lost, paths.windows + self.torn, self.event_cost);
         paths.self_cost = self.spent + thread_cpu_seconds() - before;
-        (FollowedService { paths, stretches, at_ports, ..FollowedService::default() }, held)
+        (
+            FollowedService {
+                paths,
+                stretches,
+                at_ports,
+                ..FollowedService::default()
+            },
+            held,
+        )
     }
 
     /// The side of a process that was not looked for: that of the nearest of its ancestors that was.
@@ -133,8 +169,14 @@ impl Recorded {
 }
 
 /// What is known of a process, else of the nearest of its ancestors of which anything is.
-pub(super) fn inherited<T>(pid: i32, parents: &HashMap<i32, i32>, known: impl Fn(i32) -> Option<T>) -> Option<T> {
-    std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(16).find_map(known)
+pub(super) fn inherited<T>(
+    pid: i32,
+    parents: &HashMap<i32, i32>,
+    known: impl Fn(i32) -> Option<T>,
+) -> Option<T> {
+    std::iter::successors(Some(pid), |pid| parents.get(pid).copied())
+        .take(16)
+        .find_map(known)
 }
 
 /// The requests of a service.
@@ -162,16 +204,24 @@ impl FollowedService {
     /// same connections in so many seconds, of those that the service was watched. Windows are a tenth of a long time,
     /// and requests wait for their events.
     pub fn count_by_bytes(&mut self, bytes: f64, seconds: f64, watched: f64) {
-        let AtPorts { bytes: in_windows, requests } = self.at_ports;
+        let AtPorts {
+            bytes: in_windows,
+            requests,
+        } = self.at_ports;
         let all_there = in_windows > 0 && requests as f64 >= AT_PORTS * self.paths.followed as f64;
         let known = all_there && bytes > 0.0 && seconds > ACCOUNTED * watched;
         let each = in_windows as f64 / self.paths.requests();
-        self.paths.whole_rate = Some(bytes / seconds / each).filter(|rate| known && rate.is_finite());
+        self.paths.whole_rate =
+            Some(bytes / seconds / each).filter(|rate| known && rate.is_finite());
     }
 }
 
 fn side(role: Role) -> Side {
-    if role == Role::Client { Side::Client } else { Side::Server }
+    if role == Role::Client {
+        Side::Client
+    } else {
+        Side::Server
+    }
 }
 
 #[cfg(test)]
@@ -181,17 +231,41 @@ mod tests {
     #[test]
     fn requests_of_all_of_the_time_are_counted_by_their_bytes() {
         let rate = |at_ports: (u64, u64), [bytes, seconds, watched]: [f64; 3]| {
-            let paths = Paths { followed: 99, cut: 2, seconds: 0.5, ..Paths::default() };
-            let at_ports = AtPorts { bytes: at_ports.0, requests: at_ports.1 };
-            let mut service = FollowedService { paths, stretches: Vec::new(), hardware: Default::default(), at_ports };
+            let paths = Paths {
+                followed: 99,
+                cut: 2,
+                seconds: 0.5,
+                ..Paths::default()
+            };
+            let at_ports = AtPorts {
+                bytes: at_ports.0,
+                requests: at_ports.1,
+            };
+            let mut service = FollowedService {
+                paths,
+                stretches: Vec::new(),
+                hardware: Default::default(),
+                at_ports,
+            };
             service.count_by_bytes(bytes, seconds, watched);
             (service.paths.whole_rate, service.paths.rate())
         };
         // 99 requests and two halves had 50 bytes each in half a second; 110,000 bytes came in ten seconds.
-        assert_eq!(rate((5_000, 99), [110_000.0, 10.0, 10.3]), (Some(220.0), 220.0));
+        assert_eq!(
+            rate((5_000, 99), [110_000.0, 10.0, 10.3]),
+            (Some(220.0), 220.0)
+        );
         let by_windows = (None, 200.0);
-        assert_eq!(rate((4_500, 90), [110_000.0, 10.0, 10.3]), by_windows, "others came by a Unix socket");
-        assert_eq!(rate((5_000, 99), [50_000.0, 4.0, 10.3]), by_windows, "its connections were others later");
+        assert_eq!(
+            rate((4_500, 90), [110_000.0, 10.0, 10.3]),
+            by_windows,
+            "others came by a Unix socket"
+        );
+        assert_eq!(
+            rate((5_000, 99), [50_000.0, 4.0, 10.3]),
+            by_windows,
+            "its connections were others later"
+        );
         assert_eq!(rate((0, 0), [50_000.0, 10.0, 10.3]), by_windows);
         assert_eq!(rate((5_000, 99), [0.0, 0.0, 0.0]), by_windows);
     }

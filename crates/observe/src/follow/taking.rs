@@ -108,7 +108,10 @@ fn processes_in(window: &Window) -> Pids {
 
 /// CPUs that any thread of a service may use. A thread that has ended says nothing.
 fn allowed_to_all(population: &Population) -> Vec<u16> {
-    let mut allowed = population.threads.keys().filter_map(|&tid| affinity::allowed_cpus_of(tid).ok());
+    let mut allowed = population
+        .threads
+        .keys()
+        .filter_map(|&tid| affinity::allowed_cpus_of(tid).ok());
     let mut all = allowed.next().unwrap_or_default();
     // Nearly always each may use the same.
     allowed.for_each(|of_one| {
@@ -116,7 +119,9 @@ fn allowed_to_all(population: &Population) -> Vec<u16> {
             all.retain(|cpu| of_one.binary_search(cpu).is_ok());
         }
     });
-    all.into_iter().filter_map(|cpu| cpu.try_into().ok()).collect()
+    all.into_iter()
+        .filter_map(|cpu| cpu.try_into().ok())
+        .collect()
 }
 
 impl Taking {
@@ -124,7 +129,10 @@ impl Taking {
     /// what is known.
     pub fn new(source: Box<dyn Source + Send>, known: Known) -> Taking {
         let mut pace = Pace::new(COST_SHARE, source.about().cpus, source.about().event_cost);
-        known.latency.into_iter().for_each(|latency| pace.expect(latency));
+        known
+            .latency
+            .into_iter()
+            .for_each(|latency| pace.expect(latency));
         if known.service.is_some() {
             pace.spare();
         }
@@ -205,7 +213,10 @@ impl Taking {
         self.opened.push((window.start, window.end - window.start));
         self.events += window.events.len() as u64;
         self.lost += window.lost;
-        let (length, events) = (Duration::from_nanos(window.end - window.start), window.events.len() as u64);
+        let (length, events) = (
+            Duration::from_nanos(window.end - window.start),
+            window.events.len() as u64,
+        );
         if window.lost > 0 {
             // A window with holes would book time to the wrong cause.
             self.torn += 1;
@@ -226,12 +237,20 @@ impl Taking {
                 self.turns.extend(turns);
             }
         }
-        let pause = self.pace.pause(length, events, thread_cpu_seconds() - before);
+        let pause = self
+            .pace
+            .pause(length, events, thread_cpu_seconds() - before);
         // Of a long time no more is kept than of a short one: then windows are further apart.
-        let due = self.length.map_or(Duration::ZERO, |length| length.mul_f64(self.kept as f64 / MOST_EVENTS as f64));
+        let due = self.length.map_or(Duration::ZERO, |length| {
+            length.mul_f64(self.kept as f64 / MOST_EVENTS as f64)
+        });
         let pause = pause.max(due.saturating_sub(self.begun.elapsed()));
         // Who looks on is shown something new each second, whatever that costs.
-        Ok(if self.lately.is_some() { pause.min(TELL_EVERY) } else { pause })
+        Ok(if self.lately.is_some() {
+            pause.min(TELL_EVERY)
+        } else {
+            pause
+        })
     }
 
     /// Makes room for further windows, with those that stay spread over all of the time.
@@ -245,10 +264,16 @@ impl Taking {
     }
 
     /// Opens a window, with samples of stacks and counters where these are wanted.
-    fn window(&mut self, population: &Population, wait: &mut dyn FnMut(Duration) -> bool) -> std::io::Result<Window> {
+    fn window(
+        &mut self,
+        population: &Population,
+        wait: &mut dyn FnMut(Duration) -> bool,
+    ) -> std::io::Result<Window> {
         let mut stacks = self.stacks.as_mut().and_then(|s| s.as_mut().ok());
         let mut hardware = self.hardware.as_mut().and_then(|h| h.as_mut().ok());
-        stacks.iter_mut().for_each(|s| s.begin(population.processes.keys().copied()));
+        stacks
+            .iter_mut()
+            .for_each(|s| s.begin(population.processes.keys().copied()));
         hardware.iter().for_each(|h| h.begin());
         let mut drained = Instant::now();
         let mut wait_and_drain = |length: Duration| {
@@ -270,15 +295,24 @@ impl Taking {
     /// What a window tells of a service at once: how long its requests take, which sockets answer, and who else was
     /// there.
     fn look(&mut self, window: &Window, seen: &Pids, open: Duration, population: &Population) {
-        let Some(answerers) = &mut self.answerers else { return };
+        let Some(answerers) = &mut self.answerers else {
+            return;
+        };
         let parents = &self.parents;
         let known = |pid: &i32| population.processes.contains_key(pid);
-        let (ours, others): (Pids, Pids) =
-            seen.iter().partition(|pid| known(pid) || parents.get(pid).is_some_and(known));
+        let (ours, others): (Pids, Pids) = seen
+            .iter()
+            .partition(|pid| known(pid) || parents.get(pid).is_some_and(known));
         for pid in others {
-            self.groups.entry(pid).or_insert_with(|| members::group_of(pid).unwrap_or_default());
+            self.groups
+                .entry(pid)
+                .or_insert_with(|| members::group_of(pid).unwrap_or_default());
         }
-        let AtOnce { latencies, cut, cut_after } = answerers.look(window, |pid| ours.contains(&pid));
+        let AtOnce {
+            latencies,
+            cut,
+            cut_after,
+        } = answerers.look(window, |pid| ours.contains(&pid));
         let p99 = latencies.get(latencies.len() * 99 / 100).copied();
         if !latencies.is_empty() || cut > 0 {
             self.pace.learn_cut(cut_after);
@@ -289,12 +323,21 @@ impl Taking {
     /// Windows become long against requests, as the load generator's own account tells of them: of each connection the
     /// request that is under way when a window ends is cut.
     fn learn(&mut self, open: Duration, turns: &[Stamp]) {
-        let mut latencies: Vec<u64> = turns.iter().map(|t| t.end.saturating_sub(t.start)).collect();
+        let mut latencies: Vec<u64> = turns
+            .iter()
+            .map(|t| t.end.saturating_sub(t.start))
+            .collect();
         latencies.sort_unstable();
         let p99 = latencies.get(latencies.len() * 99 / 100).copied();
-        let connections: HashSet<(i32, u32)> = turns.iter().map(|t| (t.tid, t.connection)).collect();
+        let connections: HashSet<(i32, u32)> =
+            turns.iter().map(|t| (t.tid, t.connection)).collect();
         if !turns.is_empty() {
-            self.pace.learn(open, p99.map(Duration::from_nanos), turns.len() as u64, connections.len() as u64);
+            self.pace.learn(
+                open,
+                p99.map(Duration::from_nanos),
+                turns.len() as u64,
+                connections.len() as u64,
+            );
         }
     }
 
@@ -308,7 +351,9 @@ impl Taking {
         let created: HashMap<i32, i32> = window.events.iter().filter_map(forked).collect();
         for &pid in seen {
             let asked = || sample::process(pid).map_or(0, |stat| stat.parent);
-            self.parents.entry(pid).or_insert_with(|| created.get(&pid).copied().unwrap_or_else(asked));
+            self.parents
+                .entry(pid)
+                .or_insert_with(|| created.get(&pid).copied().unwrap_or_else(asked));
         }
     }
 
@@ -316,7 +361,13 @@ impl Taking {
     fn trace(&mut self, window: &Window, descriptors: &mut Descriptors) -> Silent {
         descriptors.forget();
         let own = self.own;
-        let mut fd = |pid: i32, n: i32| if pid == own { Fd::Unknown } else { descriptors.kind(pid, n) };
+        let mut fd = |pid: i32, n: i32| {
+            if pid == own {
+                Fd::Unknown
+            } else {
+                descriptors.kind(pid, n)
+            }
+        };
         self.tracer.open(window.start);
         for e in &window.events {
             self.tracer.event(e, &mut fd);
@@ -340,15 +391,24 @@ impl Taking {
     pub fn mappings(&self, population: &Population) -> Totals {
         // A child of this process, which is not observed itself, may have begun and ended between two looks.
         let root = population.role_of_root(self.own);
-        let role = |pid: i32| population.roles.get(&pid).copied().or_else(|| root.filter(|_| pid == self.own));
+        let role = |pid: i32| {
+            population
+                .roles
+                .get(&pid)
+                .copied()
+                .or_else(|| root.filter(|_| pid == self.own))
+        };
         // The nearest ancestor that was looked for says whose a process is, as of requests.
-        let ours = |pid: i32| inherited(pid, &self.parents, role).is_some_and(|role| role != Role::Client);
+        let ours =
+            |pid: i32| inherited(pid, &self.parents, role).is_some_and(|role| role != Role::Client);
         self.mappings.totals(|pid| pid != self.own && ours(pid))
     }
 
     /// Gives the latest windows to whoever wants to follow them at once.
     fn tell_lately(&mut self, population: &Population) {
-        let Some((sender, told, windows)) = &self.lately else { return };
+        let Some((sender, told, windows)) = &self.lately else {
+            return;
+        };
         if told.elapsed() < TELL_EVERY || self.opened.len() == *windows || self.windows.is_empty() {
             return;
         }
@@ -370,17 +430,31 @@ impl Taking {
 
     /// Windows with what is needed to follow them.
     fn recorded(&self, population: &Population, windows: Vec<(Window, Silent)>) -> Recorded {
-        let of_service: HashSet<String> =
-            population.processes.keys().filter_map(|&pid| members::group_of(pid)).collect();
-        let others = self.groups.iter().filter(|(_, group)| !group.is_empty() && !of_service.contains(*group));
+        let of_service: HashSet<String> = population
+            .processes
+            .keys()
+            .filter_map(|&pid| members::group_of(pid))
+            .collect();
+        let others = self
+            .groups
+            .iter()
+            .filter(|(_, group)| !group.is_empty() && !of_service.contains(*group));
         let parents = self.parents.iter().map(|(&pid, &parent)| (pid, parent));
         Recorded {
             service: self.answerers.as_ref().map(Answerers::ends),
-            cpus: if self.answerers.is_some() { allowed_to_all(population) } else { Vec::new() },
-            groups: others.map(|(&pid, group)| (pid, members::short(group))).collect(),
+            cpus: if self.answerers.is_some() {
+                allowed_to_all(population)
+            } else {
+                Vec::new()
+            },
+            groups: others
+                .map(|(&pid, group)| (pid, members::short(group)))
+                .collect(),
             source: self.source.about().described.clone(),
             roles: population.roles.clone(),
-            parents: parents.chain(population.processes.iter().map(|(&pid, p)| (pid, p.parent))).collect(),
+            parents: parents
+                .chain(population.processes.iter().map(|(&pid, p)| (pid, p.parent)))
+                .collect(),
             first: population.first(),
             windows,
             stacks: None,
@@ -397,7 +471,11 @@ impl Taking {
     pub fn finish(mut self, population: &Population) -> (Tracer, Recorded, Box<dyn Source + Send>) {
         let windows = std::mem::take(&mut self.windows);
         let recorded = Recorded {
-            stacks: self.stacks.take().and_then(Result::ok).map(InWindows::finish),
+            stacks: self
+                .stacks
+                .take()
+                .and_then(Result::ok)
+                .map(InWindows::finish),
             hardware: self.hardware.take().map(|h| h.map(Counters::finish)),
             turns: std::mem::take(&mut self.turns),
             ..self.recorded(population, windows)

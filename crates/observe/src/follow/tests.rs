@@ -11,7 +11,14 @@ pub struct Story {
 impl Story {
     /// An event of a thread; its process has the thread's number rounded down to a hundred.
     pub fn then(mut self, time: u64, tid: i32, what: What) -> Story {
-        self.events.push(Event { time, cpu: self.cpu, interrupt: false, pid: tid / 100 * 100, tid, what });
+        self.events.push(Event {
+            time,
+            cpu: self.cpu,
+            interrupt: false,
+            pid: tid / 100 * 100,
+            tid,
+            what,
+        });
         self
     }
 
@@ -28,11 +35,25 @@ impl Story {
     }
 
     pub fn enter(self, time: u64, tid: i32, call: i64) -> Story {
-        self.then(time, tid, What::Enter { call: call as i32, args: [0; 2] })
+        self.then(
+            time,
+            tid,
+            What::Enter {
+                call: call as i32,
+                args: [0; 2],
+            },
+        )
     }
 
     pub fn exit(self, time: u64, tid: i32, call: i64) -> Story {
-        self.then(time, tid, What::Exit { call: call as i32, result: 0 })
+        self.then(
+            time,
+            tid,
+            What::Exit {
+                call: call as i32,
+                result: 0,
+            },
+        )
     }
 
     pub fn switch(self, time: u64, tid: i32, left: Left, next: i32) -> Story {
@@ -57,22 +78,47 @@ impl Story {
     }
 
     pub fn disk(self, time: u64, tid: i32, step: DiskStep) -> Story {
-        self.then(time, tid, What::Disk { step, io: Io { device: 1, sector: 8, sectors: 8, write: true } })
+        self.then(
+            time,
+            tid,
+            What::Disk {
+                step,
+                io: Io {
+                    device: 1,
+                    sector: 8,
+                    sectors: 8,
+                    write: true,
+                },
+            },
+        )
     }
 
     /// The window of these events.
     pub fn window(self, start: u64, end: u64) -> Window {
         let mut events = self.events;
         events.sort_by_key(|e| e.time);
-        Window { start, end, events, ..Window::default() }
+        Window {
+            start,
+            end,
+            events,
+            ..Window::default()
+        }
     }
 }
 
 #[test]
 fn a_long_window_is_told_in_parts() {
     let request = |end| (end - 7, end);
-    let window = Window { start: 1000, end: 1000 + 2 * STRETCH, ..Window::default() };
-    let found = Stretch::of(&window, &[request(2000), request(1000 + STRETCH), request(window.end)], 3);
+    let window = Window {
+        start: 1000,
+        end: 1000 + 2 * STRETCH,
+        ..Window::default()
+    };
+    let found = Stretch::of(
+        &window,
+        &[request(2000), request(1000 + STRETCH), request(window.end)],
+        3,
+    );
     let told: Vec<(usize, u64)> = found.iter().map(|s| (s.latencies.len(), s.cut)).collect();
     assert_eq!(told, [(1, 3), (2, 0)]);
     assert!((found.iter().map(|s| s.seconds).sum::<f64>() - 0.2).abs() < 1e-9);
@@ -82,9 +128,18 @@ fn a_long_window_is_told_in_parts() {
 #[test]
 fn a_turn_that_an_edge_cuts_is_of_the_request_that_is_nearly_all_of_it() {
     let followed = [(1_000, 2_000), (1_990, 2_990)];
-    assert!(is_of_one(&(7, 990, 2_005), &followed), "stamped a moment before and after");
-    assert!(!is_of_one(&(7, 500, 2_005), &followed), "half as long again is another one");
-    assert!(!is_of_one(&(7, 1_005, 2_005), &followed), "it was sent before the turn began");
+    assert!(
+        is_of_one(&(7, 990, 2_005), &followed),
+        "stamped a moment before and after"
+    );
+    assert!(
+        !is_of_one(&(7, 500, 2_005), &followed),
+        "half as long again is another one"
+    );
+    assert!(
+        !is_of_one(&(7, 1_005, 2_005), &followed),
+        "it was sent before the turn began"
+    );
     assert!(!is_of_one(&(7, 990, 1_995), &followed));
     assert!(!is_of_one(&(7, 990, 2_005), &[]));
 }

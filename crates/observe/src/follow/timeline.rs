@@ -167,13 +167,23 @@ impl Thread {
             Place::Ready(cpu) => Doing::Ready(cpu),
             Place::Blocked { uninterruptible } => {
                 let fault = self.mode == Mode::User;
-                Doing::Blocked(Blocked { call: self.call(), fault, uninterruptible, memory: self.memory, woken })
+                Doing::Blocked(Blocked {
+                    call: self.call(),
+                    fault,
+                    uninterruptible,
+                    memory: self.memory,
+                    woken,
+                })
             }
         };
         if self.mode == Mode::Unknown && matches!(self.place, Place::Cpu | Place::Blocked { .. }) {
             self.unresolved.push(self.spans.len());
         }
-        self.spans.push(Span { start: self.since, end: now, doing });
+        self.spans.push(Span {
+            start: self.since,
+            end: now,
+            doing,
+        });
         self.since = now;
     }
 
@@ -227,14 +237,20 @@ struct Builder {
 }
 
 pub fn timelines(window: &Window) -> Timelines {
-    let mut builder = Builder { start: window.start, ..Builder::default() };
+    let mut builder = Builder {
+        start: window.start,
+        ..Builder::default()
+    };
     window.events.iter().for_each(|e| builder.event(e));
     builder.finish(window.end)
 }
 
 impl Builder {
     fn thread(&mut self, tid: i32) -> &mut Thread {
-        self.threads.entry(tid).or_insert_with(|| Thread { since: self.start, ..Thread::default() })
+        self.threads.entry(tid).or_insert_with(|| Thread {
+            since: self.start,
+            ..Thread::default()
+        })
     }
 
     fn event(&mut self, e: &Event) {
@@ -243,28 +259,46 @@ impl Builder {
         }
         let ran = self.made.cpus.entry(e.cpu).or_default();
         if ran.is_empty() {
-            ran.push(OnCpu { since: self.start, tid: e.tid });
+            ran.push(OnCpu {
+                since: self.start,
+                tid: e.tid,
+            });
         }
-        if matches!(e.what, What::Enter { .. } | What::Exit { .. } | What::Switch { .. }) {
+        if matches!(
+            e.what,
+            What::Enter { .. } | What::Exit { .. } | What::Switch { .. }
+        ) {
             // A wake-up and its cause lie in one interrupt, or in one stretch of one call.
             self.recent.remove(&e.cpu);
         }
         match e.what {
             What::Enter { call, .. } => {
-                self.thread(e.tid).crosses(e.time, Mode::User, Mode::Call(call.into()));
+                self.thread(e.tid)
+                    .crosses(e.time, Mode::User, Mode::Call(call.into()));
                 self.made.entries.entry(e.tid).or_default().push(e.time);
             }
-            What::Exit { call, .. } => self.thread(e.tid).crosses(e.time, Mode::Call(call.into()), Mode::User),
+            What::Exit { call, .. } => {
+                self.thread(e.tid)
+                    .crosses(e.time, Mode::Call(call.into()), Mode::User)
+            }
             What::Switch { left, next } => self.switch(e, left, next),
             What::Waking { who, target } => self.waking(e, who, target),
             What::Fork { child } => {
-                let mut t = Thread { since: e.time, ..Thread::default() };
+                let mut t = Thread {
+                    since: e.time,
+                    ..Thread::default()
+                };
                 (t.place, t.mode) = (Place::Ready(e.cpu), Mode::User);
                 self.threads.insert(child, t);
                 self.made.makers.insert(child, e.tid);
             }
-            What::Arrived { socket } => _ = self.recent.insert(e.cpu, (e.time, Cause::Arrival(socket))),
-            What::Disk { step: DiskStep::Completed, io } => _ = self.recent.insert(e.cpu, (e.time, Cause::Disk(io))),
+            What::Arrived { socket } => {
+                _ = self.recent.insert(e.cpu, (e.time, Cause::Arrival(socket)))
+            }
+            What::Disk {
+                step: DiskStep::Completed,
+                io,
+            } => _ = self.recent.insert(e.cpu, (e.time, Cause::Disk(io))),
             What::Memory { work, begin } => {
                 let t = self.thread(e.tid);
                 t.put(e.time, None);
@@ -292,11 +326,17 @@ impl Builder {
             t.put(e.time, None);
             t.place = match left {
                 Left::Ready => Place::Ready(cpu),
-                Left::Blocked => Place::Blocked { uninterruptible: false },
-                Left::Uninterruptible => Place::Blocked { uninterruptible: true },
+                Left::Blocked => Place::Blocked {
+                    uninterruptible: false,
+                },
+                Left::Uninterruptible => Place::Blocked {
+                    uninterruptible: true,
+                },
                 Left::Ended => Place::Ended,
             };
-            if matches!(t.place, Place::Blocked { .. }) && t.early.take().is_some_and(|w| w.at + EARLY > e.time) {
+            if matches!(t.place, Place::Blocked { .. })
+                && t.early.take().is_some_and(|w| w.at + EARLY > e.time)
+            {
                 t.place = Place::Ready(cpu);
             }
         }
@@ -309,11 +349,18 @@ impl Builder {
             t.put(e.time, None);
             t.place = Place::Cpu;
         }
-        self.made.cpus.entry(e.cpu).or_default().push(OnCpu { since: e.time, tid: next });
+        self.made.cpus.entry(e.cpu).or_default().push(OnCpu {
+            since: e.time,
+            tid: next,
+        });
     }
 
     fn waking(&mut self, e: &Event, who: i32, target: u16) {
-        let recent = self.recent.get(&e.cpu).filter(|(at, _)| e.time - at < ONE_GO).map(|(_, cause)| *cause);
+        let recent = self
+            .recent
+            .get(&e.cpu)
+            .filter(|(at, _)| e.time - at < ONE_GO)
+            .map(|(_, cause)| *cause);
         let cause = match recent {
             // A thread that sends to a socket of this machine delivers the bytes itself, in an interrupt of its own
             // call or (Unix) in it.
@@ -322,10 +369,18 @@ impl Builder {
             _ if e.interrupt || e.tid == 0 => Cause::Interrupt,
             _ => Cause::Thread,
         };
-        let woken = Woken { at: e.time, by: e.tid, cause };
+        let woken = Woken {
+            at: e.time,
+            by: e.tid,
+            cause,
+        };
         let t = self.thread(who);
         match t.place {
-            Place::Unknown => t.place = Place::Blocked { uninterruptible: false },
+            Place::Unknown => {
+                t.place = Place::Blocked {
+                    uninterruptible: false,
+                }
+            }
             Place::Blocked { .. } => {}
             Place::Cpu => return t.early = Some(woken),
             Place::Ready(_) | Place::Ended => return,
@@ -336,8 +391,15 @@ impl Builder {
 
     fn finish(mut self, end: u64) -> Timelines {
         self.threads.values_mut().for_each(|t| t.put(end, None));
-        let threads = self.threads.into_iter().map(|(tid, t)| (tid, t.spans)).collect();
-        Timelines { threads, ..self.made }
+        let threads = self
+            .threads
+            .into_iter()
+            .map(|(tid, t)| (tid, t.spans))
+            .collect();
+        Timelines {
+            threads,
+            ..self.made
+        }
     }
 }
 
@@ -346,20 +408,33 @@ impl Timelines {
     pub fn add_silent(&mut self, silent: &Silent, start: u64, end: u64) {
         for (&tid, &(pid, wait)) in silent {
             self.processes.entry(tid).or_insert(pid);
-            self.threads.entry(tid).or_insert_with(|| vec![Span { start, end, doing: Doing::Silent(wait) }]);
+            self.threads.entry(tid).or_insert_with(|| {
+                vec![Span {
+                    start,
+                    end,
+                    doing: Doing::Silent(wait),
+                }]
+            });
         }
     }
 
     /// The spans of a thread that overlap a stretch of time.
     pub fn between(&self, tid: i32, from: u64, to: u64) -> &[Span] {
-        let Some(spans) = self.threads.get(&tid) else { return &[] };
+        let Some(spans) = self.threads.get(&tid) else {
+            return &[];
+        };
         let first = spans.partition_point(|s| s.end <= from);
         let last = spans.partition_point(|s| s.start < to);
         spans.get(first..last).unwrap_or(&[])
     }
 
     /// Who had a CPU in a stretch of time: the thread, from when, until when.
-    pub fn running(&self, cpu: u16, from: u64, to: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
+    pub fn running(
+        &self,
+        cpu: u16,
+        from: u64,
+        to: u64,
+    ) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
         let ran = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
         let first = ran.partition_point(|t| t.since <= from).saturating_sub(1);
         (first..ran.len()).map_while(move |i| {
@@ -372,7 +447,9 @@ impl Timelines {
     /// When the system call began in which a thread was at a time: the last entry before it.
     pub fn entered(&self, tid: i32, at: u64) -> Option<u64> {
         let entries = self.entries.get(&tid)?;
-        entries[..entries.partition_point(|&t| t <= at)].last().copied()
+        entries[..entries.partition_point(|&t| t <= at)]
+            .last()
+            .copied()
     }
 }
 

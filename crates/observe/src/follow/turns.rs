@@ -39,14 +39,18 @@ pub fn turns(socket: u64, log: &[Entry]) -> Turns {
     for e in log {
         match e.act {
             Act::Connect => {
-                found.whole.extend(open.replace(begun(socket, e)).filter(|t| t.received > 0));
+                found
+                    .whole
+                    .extend(open.replace(begun(socket, e)).filter(|t| t.received > 0));
             }
             Act::Sent(_) => {
                 found.whole.extend(open.take_if(|t| t.received > 0));
                 before = false;
                 open.get_or_insert_with(|| begun(socket, e));
             }
-            Act::Received(0) | Act::Closed => found.whole.extend(open.take().filter(|t| t.received > 0)),
+            Act::Received(0) | Act::Closed => {
+                found.whole.extend(open.take().filter(|t| t.received > 0))
+            }
             Act::Received(bytes) => match &mut open {
                 Some(turn) => {
                     (turn.end, turn.receiver) = (e.at, e.tid);
@@ -66,7 +70,14 @@ pub fn turns(socket: u64, log: &[Entry]) -> Turns {
 }
 
 fn begun(socket: u64, e: &Entry) -> Turn {
-    Turn { socket, begin: e.begun, sender: e.tid, end: 0, receiver: 0, received: 0 }
+    Turn {
+        socket,
+        begin: e.begun,
+        sender: e.tid,
+        end: 0,
+        receiver: 0,
+        received: 0,
+    }
 }
 
 #[cfg(test)]
@@ -74,7 +85,12 @@ mod tests {
     use super::*;
 
     fn entry(at: u64, act: Act) -> Entry {
-        Entry { at, begun: at - 1, tid: 7, act }
+        Entry {
+            at,
+            begun: at - 1,
+            tid: 7,
+            act,
+        }
     }
 
     #[test]
@@ -90,8 +106,21 @@ mod tests {
         ];
         let found = turns(1, &log);
         assert_eq!(found.cut, 1);
-        assert_eq!(found.whole, [Turn { socket: 1, begin: 9, sender: 7, end: 30, receiver: 7, received: 11 }]);
-        assert_eq!(found.last.map(|t| (t.begin, t.end, t.received)), Some((39, 50, 1)));
+        assert_eq!(
+            found.whole,
+            [Turn {
+                socket: 1,
+                begin: 9,
+                sender: 7,
+                end: 30,
+                receiver: 7,
+                received: 11
+            }]
+        );
+        assert_eq!(
+            found.last.map(|t| (t.begin, t.end, t.received)),
+            Some((39, 50, 1))
+        );
     }
 
     #[test]
@@ -103,7 +132,14 @@ mod tests {
             entry(21, Act::Received(0)),
         ];
         let found = turns(1, &log);
-        assert_eq!(found.whole.iter().map(|t| (t.begin, t.end)).collect::<Vec<_>>(), [(9, 20)]);
+        assert_eq!(
+            found
+                .whole
+                .iter()
+                .map(|t| (t.begin, t.end))
+                .collect::<Vec<_>>(),
+            [(9, 20)]
+        );
         assert_eq!((found.last, found.cut), (None, 0));
     }
 

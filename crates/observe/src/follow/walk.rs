@@ -48,13 +48,31 @@ struct At {
 
 impl At {
     fn put(self, kind: Kind, whom: Whom, span: (u64, u64), out: &mut Vec<Piece>) {
-        put(Leaf { kind, side: self.side, whom, chain: self.chain }, span, out);
+        put(
+            Leaf {
+                kind,
+                side: self.side,
+                whom,
+                chain: self.chain,
+            },
+            span,
+            out,
+        );
     }
 
     /// Who sleeps, or waits for a lock: another process is named.
     fn put_wait(self, kind: Kind, span: (u64, u64), out: &mut Vec<Piece>) {
         let of_other = self.side == Side::Other && matches!(kind, Kind::Timer | Kind::Lock);
-        self.put(kind, if of_other { Whom::Thread(self.tid) } else { Whom::Nobody }, span, out);
+        self.put(
+            kind,
+            if of_other {
+                Whom::Thread(self.tid)
+            } else {
+                Whom::Nobody
+            },
+            span,
+            out,
+        );
     }
 }
 
@@ -71,23 +89,48 @@ impl Walker<'_> {
     /// The side of a thread. One that was made within the window belongs to its maker's, until it is known better.
     pub fn side(&self, tid: i32) -> Side {
         let known = |tid: i32| self.sides.get(self.timelines.processes.get(&tid)?).copied();
-        let makers = std::iter::successors(Some(tid), |tid| self.timelines.makers.get(tid).copied());
+        let makers =
+            std::iter::successors(Some(tid), |tid| self.timelines.makers.get(tid).copied());
         makers.take(8).find_map(known).unwrap_or(Side::Other)
     }
 
     /// Adds the pieces of a thread's time between two times, in order, without a gap.
     pub fn walk(&self, tid: i32, from: u64, to: u64, chain: Chain, out: &mut Vec<Piece>) {
-        self.step(At { tid, side: self.side(tid), chain, depth: 0 }, from, to, out);
+        self.step(
+            At {
+                tid,
+                side: self.side(tid),
+                chain,
+                depth: 0,
+            },
+            from,
+            to,
+            out,
+        );
     }
 
     /// One piece of a thread's time that nobody else had, if there is time for it.
     pub fn put(&self, tid: i32, kind: Kind, chain: Chain, span: (u64, u64), out: &mut Vec<Piece>) {
-        put(Leaf { kind, side: self.side(tid), whom: Whom::Nobody, chain }, span, out);
+        put(
+            Leaf {
+                kind,
+                side: self.side(tid),
+                whom: Whom::Nobody,
+                chain,
+            },
+            span,
+            out,
+        );
     }
 
     /// The walk goes on in another thread, from one of whom this one waited for.
     fn on_in(&self, at: At, tid: i32, link: Link) -> At {
-        At { tid, side: self.side(tid), chain: at.chain.with(link), depth: at.depth + 1 }
+        At {
+            tid,
+            side: self.side(tid),
+            chain: at.chain.with(link),
+            depth: at.depth + 1,
+        }
     }
 
     fn step(&self, at: At, from: u64, to: u64, out: &mut Vec<Piece>) {
@@ -99,7 +142,11 @@ impl Walker<'_> {
         self.before_birth(at, from, begins, out);
         for span in spans {
             let (a, b) = (span.start.max(from), span.end.min(to));
-            let whom = if at.side == Side::Other { Whom::Thread(at.tid) } else { Whom::Nobody };
+            let whom = if at.side == Side::Other {
+                Whom::Thread(at.tid)
+            } else {
+                Whom::Nobody
+            };
             match span.doing {
                 Doing::User => at.put(Kind::User, whom, (a, b), out),
                 Doing::Call(n) => at.put(Kind::Call(n), whom, (a, b), out),
@@ -109,7 +156,9 @@ impl Walker<'_> {
                 Doing::Blocked(blocked) => {
                     // A thread that was idle when the request arrived is given it by another one; one that was busy
                     // waits for a lock.
-                    let handed = at.depth == 0 && at.chain == Chain::default().with(Link::Queue) && span.start < from;
+                    let handed = at.depth == 0
+                        && at.chain == Chain::default().with(Link::Queue)
+                        && span.start < from;
                     self.blocked(at, &blocked, handed, (a, b), out);
                 }
                 Doing::Silent(wait) => self.waits_on(at, wait, (a, b), out),
@@ -123,9 +172,17 @@ impl Walker<'_> {
     /// Before a thread was made, its maker had what it works on.
     fn before_birth(&self, at: At, from: u64, birth: u64, out: &mut Vec<Piece>) {
         match self.timelines.makers.get(&at.tid) {
-            Some(&maker) if at.depth < DEEPEST && maker != at.tid => {
-                self.step(At { tid: maker, side: self.side(maker), depth: at.depth + 1, ..at }, from, birth, out)
-            }
+            Some(&maker) if at.depth < DEEPEST && maker != at.tid => self.step(
+                At {
+                    tid: maker,
+                    side: self.side(maker),
+                    depth: at.depth + 1,
+                    ..at
+                },
+                from,
+                birth,
+                out,
+            ),
             _ => at.put(Kind::NotFollowed, Whom::Nobody, (from, birth), out),
         }
     }
@@ -134,10 +191,16 @@ impl Walker<'_> {
     fn ready(&self, at: At, cpu: u16, span: (u64, u64), out: &mut Vec<Piece>) {
         let mut reached = span.0;
         for (thread, a, b) in self.timelines.running(cpu, span.0, span.1) {
-            let whom = if thread == 0 { Whom::Idle } else { self.whom(thread) };
+            let whom = if thread == 0 {
+                Whom::Idle
+            } else {
+                self.whom(thread)
+            };
             at.put(Kind::Cpu, Whom::Nobody, (reached, a), out);
             match whom {
-                Whom::Server | Whom::Client if at.side == Side::Server => self.shared(at, cpu, whom, (a, b), out),
+                Whom::Server | Whom::Client if at.side == Side::Server => {
+                    self.shared(at, cpu, whom, (a, b), out)
+                }
                 _ => at.put(Kind::Cpu, whom, (a, b), out),
             }
             reached = b.max(reached);
@@ -151,7 +214,11 @@ impl Walker<'_> {
     /// idles, the scheduler has the thread wait where it does, and no neighbour has. The parts follow one another
     /// within the stretch, which is as long as nobody leaves a CPU.
     fn shared(&self, at: At, cpu: u16, whom: Whom, span: (u64, u64), out: &mut Vec<Piece>) {
-        let all = if self.cpus.contains(&cpu) { self.cpus } else { &[] };
+        let all = if self.cpus.contains(&cpu) {
+            self.cpus
+        } else {
+            &[]
+        };
         let beside: Vec<u16> = all.iter().copied().filter(|&c| c != cpu).collect();
         let mut from = span.0;
         while from < span.1 {
@@ -171,22 +238,34 @@ impl Walker<'_> {
     fn others_on(&self, cpus: &[u16], from: u64, to: u64) -> (Vec<i32>, u64) {
         let (mut others, mut until) = (Vec::new(), to);
         for &cpu in cpus {
-            let Some((tid, _, leaves)) = self.timelines.running(cpu, from, to).next() else { return (Vec::new(), to) };
+            let Some((tid, _, leaves)) = self.timelines.running(cpu, from, to).next() else {
+                return (Vec::new(), to);
+            };
             let ends = if cpus.len() <= FEW_BESIDE { leaves } else { to };
             if tid == 0 {
                 return (Vec::new(), ends);
             }
             // Whose process a thread is no event may tell.
-            let is_other = self.timelines.processes.contains_key(&tid) && self.side(tid) == Side::Other;
+            let is_other =
+                self.timelines.processes.contains_key(&tid) && self.side(tid) == Side::Other;
             others.extend(is_other.then_some(tid));
             until = until.min(ends);
         }
         (others, until)
     }
 
-    fn blocked(&self, at: At, blocked: &Blocked, handed: bool, span: (u64, u64), out: &mut Vec<Piece>) {
+    fn blocked(
+        &self,
+        at: At,
+        blocked: &Blocked,
+        handed: bool,
+        span: (u64, u64),
+        out: &mut Vec<Piece>,
+    ) {
         let wait = what_for(blocked);
-        let Some(woken) = blocked.woken else { return self.waits_on(at, wait, span, out) };
+        let Some(woken) = blocked.woken else {
+            return self.waits_on(at, wait, span, out);
+        };
         match woken.cause {
             _ if blocked.memory.is_some() => at.put(Kind::Memory, Whom::Nobody, span, out),
             Cause::Arrival(socket) => self.arrival(at, socket, woken, span, out),
@@ -195,7 +274,9 @@ impl Walker<'_> {
             Cause::Disk(io) => self.disk(at, io, woken.at, span, out),
             Cause::Thread if handed => self.woken_by(at, Link::Handover, wait, woken, span, out),
             // A reader of a Unix socket makes room, and wakes whoever waits at the other end, be it for bytes.
-            Cause::Thread | Cause::Interrupt if wait == Wait::Network && self.in_network_call(woken) => {
+            Cause::Thread | Cause::Interrupt
+                if wait == Wait::Network && self.in_network_call(woken) =>
+            {
                 self.woken_by(at, Link::Peer, wait, woken, span, out);
             }
             Cause::Thread => self.woken_by(at, link(wait), wait, woken, span, out),
@@ -220,15 +301,30 @@ impl Walker<'_> {
 
     /// The child that used the CPU most, for a wait for children that the window's end cut.
     fn busiest_child(&self, at: At, span: (u64, u64)) -> Option<i32> {
-        let known = self.children.get(self.timelines.processes.get(&at.tid).unwrap_or(&at.tid));
-        let made = self.timelines.makers.iter().filter(|m| *m.1 == at.tid).map(|m| *m.0);
+        let known = self
+            .children
+            .get(self.timelines.processes.get(&at.tid).unwrap_or(&at.tid));
+        let made = self
+            .timelines
+            .makers
+            .iter()
+            .filter(|m| *m.1 == at.tid)
+            .map(|m| *m.0);
         let children = known.into_iter().flatten().copied().chain(made);
-        self.busiest(children.filter(|c| at.depth < DEEPEST && self.timelines.threads.contains_key(c)), span)
+        self.busiest(
+            children.filter(|c| at.depth < DEEPEST && self.timelines.threads.contains_key(c)),
+            span,
+        )
     }
 
     /// The thread that used the CPU most in a stretch of time.
     fn busiest(&self, threads: impl Iterator<Item = i32>, span: (u64, u64)) -> Option<i32> {
-        let on_cpu = |d: &Doing| !matches!(d, Doing::Blocked(_) | Doing::Silent(_) | Doing::Unknown | Doing::Ready(_));
+        let on_cpu = |d: &Doing| {
+            !matches!(
+                d,
+                Doing::Blocked(_) | Doing::Silent(_) | Doing::Unknown | Doing::Ready(_)
+            )
+        };
         let busy = |tid: &i32| -> u64 {
             self.timelines
                 .between(*tid, span.0, span.1)
@@ -237,7 +333,11 @@ impl Walker<'_> {
                 .map(|s| s.end - s.start)
                 .sum()
         };
-        threads.map(|tid| (busy(&tid), tid)).filter(|b| b.0 > 0).max().map(|b| b.1)
+        threads
+            .map(|tid| (busy(&tid), tid))
+            .filter(|b| b.0 > 0)
+            .max()
+            .map(|b| b.1)
     }
 
     /// A program's time between two times: its first thread's; where that waits all the time for what others of the
@@ -248,8 +348,12 @@ impl Walker<'_> {
             .between(pid, from, to)
             .iter()
             .all(|s| matches!(s.doing, Doing::Blocked(_) | Doing::Silent(_)));
-        let others =
-            self.timelines.processes.iter().filter(|&(&tid, &of)| of == pid && tid != pid).map(|(&tid, _)| tid);
+        let others = self
+            .timelines
+            .processes
+            .iter()
+            .filter(|&(&tid, &of)| of == pid && tid != pid)
+            .map(|(&tid, _)| tid);
         match self.busiest(others, (from, to)).filter(|_| waits) {
             Some(tid) => self.walk(tid, from, to, Chain::default().with(Link::Thread), out),
             None => self.walk(pid, from, to, Chain::default(), out),
@@ -257,16 +361,31 @@ impl Walker<'_> {
     }
 
     /// Another thread ended the wait: the path goes on in it.
-    fn woken_by(&self, at: At, link: Link, wait: Wait, woken: Woken, span: (u64, u64), out: &mut Vec<Piece>) {
+    fn woken_by(
+        &self,
+        at: At,
+        link: Link,
+        wait: Wait,
+        woken: Woken,
+        span: (u64, u64),
+        out: &mut Vec<Piece>,
+    ) {
         let until = span.1.min(woken.at);
-        if at.depth >= DEEPEST || woken.by == at.tid || !self.timelines.threads.contains_key(&woken.by) {
+        if at.depth >= DEEPEST
+            || woken.by == at.tid
+            || !self.timelines.threads.contains_key(&woken.by)
+        {
             return at.put_wait(unresolved(wait), span, out);
         }
         if link == Link::Lock && self.idle_client(at, woken.by) {
             return at.put(Kind::Lock, Whom::Nobody, span, out);
         }
         let next = self.on_in(at, woken.by, link);
-        let from = if link == Link::Disk { self.idle_worker(next, span.0, until, out) } else { span.0 };
+        let from = if link == Link::Disk {
+            self.idle_worker(next, span.0, until, out)
+        } else {
+            span.0
+        };
         self.step(next, from, until, out);
         at.put(unresolved(wait), Whom::Nobody, (until, span.1), out);
     }
@@ -276,16 +395,31 @@ impl Walker<'_> {
     /// for what then woke it. Returns since when it worked.
     fn idle_worker(&self, at: At, from: u64, until: u64, out: &mut Vec<Piece>) -> u64 {
         let given = |s: &&Span| matches!(s.doing, Doing::Blocked(b) if !b.uninterruptible);
-        let idle = self.timelines.between(at.tid, from, until).iter().rev().find(given);
-        let Some(&Span { end, doing: Doing::Blocked(blocked), .. }) = idle.filter(|_| self.of_kernel(at.tid)) else {
+        let idle = self
+            .timelines
+            .between(at.tid, from, until)
+            .iter()
+            .rev()
+            .find(given);
+        let Some(&Span {
+            end,
+            doing: Doing::Blocked(blocked),
+            ..
+        }) = idle.filter(|_| self.of_kernel(at.tid))
+        else {
             return from;
         };
         let span = (from, end.min(until));
-        match (blocked.woken.map(|woken| woken.cause), self.disks.ended_at(span.1)) {
+        match (
+            blocked.woken.map(|woken| woken.cause),
+            self.disks.ended_at(span.1),
+        ) {
             // Work may be given to a worker whose wake-up is told late, or not at all: what ended right then is what it
             // was given.
             (None | Some(Cause::Interrupt), Some(io)) => self.disk(at, io, span.1, span, out),
-            (None | Some(Cause::Interrupt), None) => at.put(Kind::DiskOther, Whom::Nobody, span, out),
+            (None | Some(Cause::Interrupt), None) => {
+                at.put(Kind::DiskOther, Whom::Nobody, span, out)
+            }
             (Some(_), _) => self.blocked(at, &blocked, false, span, out),
         }
         span.1
@@ -298,7 +432,9 @@ impl Walker<'_> {
 
     /// Whether a chain that began at the server has come to a socket at which it answers.
     fn is_clients(&self, at: At, socket: u64) -> bool {
-        at.chain != Chain::default() && at.side == Side::Server && self.connections.end(socket) == Some(End::Answers)
+        at.chain != Chain::default()
+            && at.side == Side::Server
+            && self.connections.end(socket) == Some(End::Answers)
     }
 
     /// What waiting for a client is to a request that is not that client's.
@@ -314,14 +450,24 @@ impl Walker<'_> {
     }
 
     fn in_network_call(&self, woken: Woken) -> bool {
-        let at = self.timelines.between(woken.by, woken.at.saturating_sub(1), woken.at);
-        let waits = |call| matches!(calls::wait(call, [0; 2], Role::Whole, |_| Fd::Socket), Wait::Network);
+        let at = self
+            .timelines
+            .between(woken.by, woken.at.saturating_sub(1), woken.at);
+        let waits = |call| {
+            matches!(
+                calls::wait(call, [0; 2], Role::Whole, |_| Fd::Socket),
+                Wait::Network
+            )
+        };
         matches!(at.last().map(|s| s.doing), Some(Doing::Call(call)) if waits(call))
     }
 
     /// Bytes arrived: the path goes on in their sender, and on the way from there.
     fn arrival(&self, at: At, socket: u64, woken: Woken, span: (u64, u64), out: &mut Vec<Piece>) {
-        let sending = self.connections.peer(socket).and_then(|other| self.sockets.sending(other, woken.at));
+        let sending = self
+            .connections
+            .peer(socket)
+            .and_then(|other| self.sockets.sending(other, woken.at));
         let (sender, sent) = match sending {
             Some(s) if s.begun <= woken.at && woken.at <= s.at => (s.tid, woken.at),
             Some(s) => (s.tid, s.at),
@@ -348,7 +494,9 @@ impl Walker<'_> {
 
     /// Whether a thread is the kernel's own. Its I/O may be written on the server's behalf: whose it is no event tells.
     fn of_kernel(&self, tid: i32) -> bool {
-        self.children.get(&KTHREADD).is_some_and(|threads| threads.contains(&tid))
+        self.children
+            .get(&KTHREADD)
+            .is_some_and(|threads| threads.contains(&tid))
     }
 
     /// A thread that had what is waited for, by its side.
@@ -377,9 +525,9 @@ impl Walker<'_> {
             at.put(Kind::DiskQueue, whom, (submitted, issued), out);
         }
         let mut reached = issued;
-        for (from, to, tid) in
-            self.disks.beside(io.device, issued, completed, |tid| others(tid) && self.side(tid) != Side::Server)
-        {
+        for (from, to, tid) in self.disks.beside(io.device, issued, completed, |tid| {
+            others(tid) && self.side(tid) != Side::Server
+        }) {
             at.put(Kind::DiskDevice, Whom::Nobody, (reached, from), out);
             at.put(Kind::DiskDevice, self.whom(tid), (from, to), out);
             reached = to;

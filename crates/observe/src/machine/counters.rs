@@ -23,7 +23,11 @@ pub fn parse_disks(text: &str, whole: &BTreeSet<String>) -> BTreeMap<String, Dis
         let Some(&name) = f.get(2) else { continue };
         let n = |i: usize| f.get(i).and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
         // What lives in memory, and whose I/O ends on the device below it and would count twice.
-        if !whole.contains(name) || ["ram", "zram", "loop", "dm-", "md"].iter().any(|kind| name.starts_with(kind)) {
+        if !whole.contains(name)
+            || ["ram", "zram", "loop", "dm-", "md"]
+                .iter()
+                .any(|kind| name.starts_with(kind))
+        {
             continue;
         }
         disks.insert(
@@ -44,7 +48,10 @@ pub fn parse_interfaces(text: &str) -> ([u64; 2], u64) {
     let mut bytes = [0; 2];
     let mut drops = 0;
     for (_, values) in text.lines().filter_map(|l| l.split_once(':')) {
-        let v: Vec<u64> = values.split_ascii_whitespace().map(|n| n.parse().unwrap_or(0)).collect();
+        let v: Vec<u64> = values
+            .split_ascii_whitespace()
+            .map(|n| n.parse().unwrap_or(0))
+            .collect();
         let at = |i: usize| v.get(i).copied().unwrap_or(0);
         bytes[0] += at(0);
         bytes[1] += at(8);
@@ -58,10 +65,15 @@ pub fn parse_protocols(text: &str) -> BTreeMap<String, u64> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = BTreeMap::new();
     for pair in lines.chunks_exact(2) {
-        let (Some((group, names)), Some((_, values))) = (pair[0].split_once(':'), pair[1].split_once(':')) else {
+        let (Some((group, names)), Some((_, values))) =
+            (pair[0].split_once(':'), pair[1].split_once(':'))
+        else {
             continue;
         };
-        for (name, value) in names.split_ascii_whitespace().zip(values.split_ascii_whitespace()) {
+        for (name, value) in names
+            .split_ascii_whitespace()
+            .zip(values.split_ascii_whitespace())
+        {
             if let Ok(n) = value.parse() {
                 found.insert(format!("{group}.{name}"), n);
             }
@@ -79,14 +91,21 @@ mod tests {
         let text = "   7 0 loop0 5 0 80 1 5 0 80 1 0 9 9\n 254 0 vda 100 0 800 30 50 0 1600 20 0 40 51 8 2 7 5 521 \
             388\n \
                     254 1 vda1 9 0 8 3 5 0 16 2 0 4 5\n 8 0 sda 1 0 8 3\n";
-        let disks = parse_disks(text, &["vda".to_owned(), "loop0".to_owned(), "sda".to_owned()].into());
+        let disks = parse_disks(
+            text,
+            &["vda".to_owned(), "loop0".to_owned(), "sda".to_owned()].into(),
+        );
         assert_eq!(disks.keys().collect::<Vec<_>>(), ["sda", "vda"]);
         let vda = disks["vda"];
         assert_eq!(
             (vda.operations, vda.milliseconds, vda.bytes, vda.busy_ms),
             ([100, 50, 521], [30, 20, 388], [409_600, 819_200], 40)
         );
-        assert_eq!(disks["sda"].operations, [1, 0, 0], "an old kernel writes fewer fields");
+        assert_eq!(
+            disks["sda"].operations,
+            [1, 0, 0],
+            "an old kernel writes fewer fields"
+        );
     }
 
     #[test]
@@ -101,6 +120,13 @@ mod tests {
     fn protocol_counters_get_their_groups_name() {
         let text = "TcpExt: ListenOverflows ListenDrops\nTcpExt: 3 4\nIpExt: InOctets\nIpExt: x\n";
         let p = parse_protocols(text);
-        assert_eq!((p.get("TcpExt.ListenOverflows"), p.get("TcpExt.ListenDrops"), p.len()), (Some(&3), Some(&4), 2));
+        assert_eq!(
+            (
+                p.get("TcpExt.ListenOverflows"),
+                p.get("TcpExt.ListenDrops"),
+                p.len()
+            ),
+            (Some(&3), Some(&4), 2)
+        );
     }
 }

@@ -52,8 +52,10 @@ impl Stop {
     /// Sleeps, or returns at once when the end was asked for; true then.
     pub(super) fn sleep(&self, length: Duration) -> bool {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let (asked, _) =
-            self.changed.wait_timeout_while(asked, length, |asked| !*asked).unwrap_or_else(PoisonError::into_inner);
+        let (asked, _) = self
+            .changed
+            .wait_timeout_while(asked, length, |asked| !*asked)
+            .unwrap_or_else(PoisonError::into_inner);
         *asked
     }
 
@@ -125,7 +127,15 @@ pub(super) fn watch(
             (Some(taking), source)
         }
         Some(Err(why)) => (None, format!("/proc sampling ({why})")),
-        None => (None, if level == Level::Counting { "/proc counters" } else { "/proc sampling" }.to_owned()),
+        None => (
+            None,
+            if level == Level::Counting {
+                "/proc counters"
+            } else {
+                "/proc sampling"
+            }
+            .to_owned(),
+        ),
     };
     let mut states = States::default();
     let (mut looked, mut look_every) = (begun.elapsed().as_secs_f64(), LOOK_EVERY);
@@ -134,7 +144,9 @@ pub(super) fn watch(
             (_, Level::Counting) => SERIES_EVERY,
             (Some(taking), _) => {
                 window.set(true);
-                let taken = taking.take(&population, &mut descriptors, &mut |length| stop.sleep(length));
+                let taken = taking.take(&population, &mut descriptors, &mut |length| {
+                    stop.sleep(length)
+                });
                 window.set(false);
                 taken.unwrap_or_else(|e| {
                     source = format!("{source}, ended early: {e}");
@@ -144,11 +156,17 @@ pub(super) fn watch(
             (None, _) => {
                 let cost = thread_cpu_seconds();
                 states.look(&population, &mut descriptors);
-                SAMPLE_EVERY.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / SAMPLE_SHARE))
+                SAMPLE_EVERY.max(Duration::from_secs_f64(
+                    (thread_cpu_seconds() - cost) / SAMPLE_SHARE,
+                ))
             }
         };
         series.tick(&paths);
-        if stop.sleep(if taking.is_some() { pause } else { jittered(pause) }) {
+        if stop.sleep(if taking.is_some() {
+            pause
+        } else {
+            jittered(pause)
+        }) {
             break;
         }
         let now = begun.elapsed().as_secs_f64();
@@ -156,25 +174,45 @@ pub(super) fn watch(
             let cost = thread_cpu_seconds();
             population.look(now, false);
             descriptors.forget();
-            (looked, look_every) = (now, LOOK_EVERY.max((thread_cpu_seconds() - cost) / LOOK_SHARE));
+            (looked, look_every) = (
+                now,
+                LOOK_EVERY.max((thread_cpu_seconds() - cost) / LOOK_SHARE),
+            );
         }
     }
     let windows = taking.as_ref().map(|taking| opened(&taking.opened, begun));
-    finish_watch(population, level, taking, states, source, series.finish().into_iter().chain(windows).collect())
+    finish_watch(
+        population,
+        level,
+        taking,
+        states,
+        source,
+        series.finish().into_iter().chain(windows).collect(),
+    )
 }
 
 /// When windows were open: what a service lost by being watched it lost then.
 fn opened(windows: &[(u64, u64)], begun: Instant) -> Series {
     let begun = monotonic_ns().saturating_sub(begun.elapsed().as_nanos() as u64);
-    let point = |&(at, length): &(u64, u64)| (at.saturating_sub(begun) as f64 * 1e-9, length as f64 * 1e-9);
-    Series { name: "trace.window".to_owned(), unit: "s".to_owned(), points: windows.iter().map(point).collect() }
+    let point =
+        |&(at, length): &(u64, u64)| (at.saturating_sub(begun) as f64 * 1e-9, length as f64 * 1e-9);
+    Series {
+        name: "trace.window".to_owned(),
+        unit: "s".to_owned(),
+        points: windows.iter().map(point).collect(),
+    }
 }
 
 /// What a trace rests on: windows, those of which events were lost, events, and the seconds that windows were open.
 pub(crate) fn of_windows([windows, torn, events]: [f64; 3], open: f64) -> Totals {
-    [("trace.windows", windows), ("trace.windows.torn", torn), ("trace.events", events), ("trace.window.seconds", open)]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+    [
+        ("trace.windows", windows),
+        ("trace.windows.torn", torn),
+        ("trace.events", events),
+        ("trace.window.seconds", open),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
 }
 
 fn finish_watch(
@@ -201,11 +239,25 @@ fn finish_watch(
         }
         (None, _) => {
             notes.insert("samples.unreadable".into(), states.unreadable as f64);
-            notes.insert("samples".into(), states.threads.values().map(|l| l.all).max().unwrap_or(0) as f64);
+            notes.insert(
+                "samples".into(),
+                states.threads.values().map(|l| l.all).max().unwrap_or(0) as f64,
+            );
             Seen::Sampled(states.threads)
         }
     };
-    Watched { population, seen, source, series, cost: thread_cpu_seconds(), lost, notes, recorded, mappings, events }
+    Watched {
+        population,
+        seen,
+        source,
+        series,
+        cost: thread_cpu_seconds(),
+        lost,
+        notes,
+        recorded,
+        mappings,
+        events,
+    }
 }
 
 /// A pause between half and one and a half of what was asked, so that sampling does not beat with anything periodic.
@@ -216,13 +268,26 @@ fn jittered(pause: Duration) -> Duration {
 
 /// Samples the queues of the servers' sockets until it is told to stop: so often, or as seldom as keeps within its
 /// share of a CPU.
-pub(super) fn sample_sockets(servers: &[i32], how: SocketSampling, stop: &Stop, window: &OpenWindow) -> Sockets {
-    let SocketSampling { every, share, closing, begins, between_windows } = how;
+pub(super) fn sample_sockets(
+    servers: &[i32],
+    how: SocketSampling,
+    stop: &Stop,
+    window: &OpenWindow,
+) -> Sockets {
+    let SocketSampling {
+        every,
+        share,
+        closing,
+        begins,
+        between_windows,
+    } = how;
     let mut sampler = Sampler::find(servers.iter().copied(), closing.as_ref())?;
     let mut sample = || {
         let cost = thread_cpu_seconds();
         sampler.sample();
-        jittered(every.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / share)))
+        jittered(every.max(Duration::from_secs_f64(
+            (thread_cpu_seconds() - cost) / share,
+        )))
     };
     let mut pause = sample();
     drop(begins);
@@ -248,7 +313,10 @@ mod tests {
             begun.elapsed()
         };
         window.set(true);
-        assert!(waited(&window) >= OpenWindow::LONGEST, "windows that follow each other are sampled beside");
+        assert!(
+            waited(&window) >= OpenWindow::LONGEST,
+            "windows that follow each other are sampled beside"
+        );
         std::thread::scope(|threads| {
             let waits = threads.spawn(|| window.wait(&stop));
             window.set(false);
@@ -257,6 +325,9 @@ mod tests {
         window.set(true);
         stop.ask();
         window.wait(&stop);
-        assert!(window.0.load(Ordering::Relaxed), "it returned although the window is open: the end was asked for");
+        assert!(
+            window.0.load(Ordering::Relaxed),
+            "it returned although the window is open: the end was asked for"
+        );
     }
 }

@@ -40,9 +40,15 @@ impl Holds {
 
     /// Nanoseconds of a stretch of a thread's time in which it had one.
     pub fn within(&self, tid: i32, (from, to): Span) -> u64 {
-        let Some(spans) = self.by_thread.get(&tid) else { return 0 };
+        let Some(spans) = self.by_thread.get(&tid) else {
+            return 0;
+        };
         let first = spans.partition_point(|s| s.1 <= from);
-        spans[first..].iter().take_while(|s| s.0 < to).map(|s| s.1.min(to) - s.0.max(from)).sum()
+        spans[first..]
+            .iter()
+            .take_while(|s| s.0 < to)
+            .map(|s| s.1.min(to) - s.0.max(from))
+            .sum()
     }
 }
 
@@ -63,15 +69,34 @@ mod tests {
 
     #[test]
     fn times_of_several_requests_of_one_thread_are_counted_once() {
-        let held = |tid, from, to, latency| Held { tid, from, to, latency };
-        let all = [held(7, 10, 20, 10), held(7, 15, 30, 20), held(7, 40, 50, 100), held(8, 0, 5, 5), held(9, 9, 9, 1)];
+        let held = |tid, from, to, latency| Held {
+            tid,
+            from,
+            to,
+            latency,
+        };
+        let all = [
+            held(7, 10, 20, 10),
+            held(7, 15, 30, 20),
+            held(7, 40, 50, 100),
+            held(8, 0, 5, 5),
+            held(9, 9, 9, 1),
+        ];
         let holds = Holds::of(&all, 0);
         assert_eq!(
-            (holds.within(7, (0, 100)), holds.within(7, (18, 45)), holds.within(8, (0, 3)), holds.within(6, (0, 9))),
+            (
+                holds.within(7, (0, 100)),
+                holds.within(7, (18, 45)),
+                holds.within(8, (0, 3)),
+                holds.within(6, (0, 9))
+            ),
             (30, 17, 3, 0)
         );
         assert!(holds.has(7, 29) && !holds.has(7, 30) && holds.has(8, 0) && !holds.has(9, 9));
         let slow = Holds::of(&all, 20);
-        assert_eq!((slow.within(7, (0, 100)), slow.within(8, (0, 100))), (25, 0));
+        assert_eq!(
+            (slow.within(7, (0, 100)), slow.within(8, (0, 100))),
+            (25, 0)
+        );
     }
 }

@@ -46,32 +46,54 @@ type Elf<'a> = ElfFile64<'a, Endianness, &'a ReadCache<File>>;
 impl Image {
     /// Reads what is needed of a file, whoever made it. A file that is no such is an image of which nothing is known.
     pub fn read(file: File) -> Image {
-        let whole = file.metadata().is_ok_and(|m| m.is_file() && m.len() <= MOST_BYTES);
+        let whole = file
+            .metadata()
+            .is_ok_and(|m| m.is_file() && m.len() <= MOST_BYTES);
         if !whole {
             return Image::default();
         }
         let cache = ReadCache::new(file);
-        let Ok(elf) = Elf::parse(&cache) else { return Image::default() };
-        let mut image = Image { segments: segments(&elf), ..Image::default() };
-        let section =
-            |name: &str| elf.section_by_name(name).map(|s| (s.address()..s.address().saturating_add(s.size()), s));
+        let Ok(elf) = Elf::parse(&cache) else {
+            return Image::default();
+        };
+        let mut image = Image {
+            segments: segments(&elf),
+            ..Image::default()
+        };
+        let section = |name: &str| {
+            elf.section_by_name(name)
+                .map(|s| (s.address()..s.address().saturating_add(s.size()), s))
+        };
         let data = |name: &str| {
             let (range, section) = section(name).filter(|(_, s)| s.size() <= MOST_SECTION)?;
             Some((range, Arc::from(section.data().ok()?)))
         };
         (image.eh_frame, image.eh_frame_hdr) = (data(".eh_frame"), data(".eh_frame_hdr"));
         (image.text, image.got) = (section(".text").map(|s| s.0), section(".got").map(|s| s.0));
-        let debug = elf.build_id().ok().flatten().and_then(debug_file).map(ReadCache::new);
-        let named = debug.as_ref().and_then(|cache| Some(Functions::of(&Elf::parse(cache).ok()?)));
-        image.functions = named.filter(|f| !f.by_address.is_empty()).unwrap_or_else(|| Functions::of(&elf));
+        let debug = elf
+            .build_id()
+            .ok()
+            .flatten()
+            .and_then(debug_file)
+            .map(ReadCache::new);
+        let named = debug
+            .as_ref()
+            .and_then(|cache| Some(Functions::of(&Elf::parse(cache).ok()?)));
+        image.functions = named
+            .filter(|f| !f.by_address.is_empty())
+            .unwrap_or_else(|| Functions::of(&elf));
         image
     }
 
     /// By how much a mapping that begins at this place of the file lies above the stated addresses.
     pub fn bias(&self, start: u64, offset: u64) -> Option<u64> {
-        let segment =
-            self.segments.iter().find(|s| (s.offset & !0xfff..s.offset.saturating_add(s.size)).contains(&offset))?;
-        let stated = offset.wrapping_sub(segment.offset).wrapping_add(segment.address);
+        let segment = self
+            .segments
+            .iter()
+            .find(|s| (s.offset & !0xfff..s.offset.saturating_add(s.size)).contains(&offset))?;
+        let stated = offset
+            .wrapping_sub(segment.offset)
+            .wrapping_add(segment.address);
         Some(start.wrapping_sub(stated))
     }
 
@@ -83,19 +105,35 @@ impl Image {
 
 fn segments(elf: &Elf) -> Vec<Segment> {
     let endian = elf.endian();
-    let code =
-        elf.elf_program_headers().iter().filter(|p| p.p_type(endian) == PT_LOAD && p.p_flags(endian) & PF_X != 0);
-    code.map(|p| Segment { offset: p.p_offset(endian), size: p.p_filesz(endian), address: p.p_vaddr(endian) })
-        .take(64)
-        .collect()
+    let code = elf
+        .elf_program_headers()
+        .iter()
+        .filter(|p| p.p_type(endian) == PT_LOAD && p.p_flags(endian) & PF_X != 0);
+    code.map(|p| Segment {
+        offset: p.p_offset(endian),
+        size: p.p_filesz(endian),
+        address: p.p_vaddr(endian),
+    })
+    .take(64)
+    .collect()
 }
 
 /// The installed debug file of a build id. Only root may have put it there.
 fn debug_file(id: &[u8]) -> Option<File> {
-    let hexadecimal: String = id.iter().take(64).map(|byte| format!("{byte:02x}")).collect();
-    let file = File::open(format!("{DEBUG}/{}/{}.debug", hexadecimal.get(..2)?, hexadecimal.get(2..)?)).ok()?;
+    let hexadecimal: String = id
+        .iter()
+        .take(64)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let file = File::open(format!(
+        "{DEBUG}/{}/{}.debug",
+        hexadecimal.get(..2)?,
+        hexadecimal.get(2..)?
+    ))
+    .ok()?;
     let meta = file.metadata().ok()?;
-    (meta.is_file() && meta.uid() == 0 && meta.mode() & 0o022 == 0 && meta.len() <= MOST_BYTES).then_some(file)
+    (meta.is_file() && meta.uid() == 0 && meta.mode() & 0o022 == 0 && meta.len() <= MOST_BYTES)
+        .then_some(file)
 }
 
 /// Functions by stated address.
@@ -112,12 +150,20 @@ impl Functions {
         let endian = elf.endian();
         for table in [elf.elf_symbol_table(), elf.elf_dynamic_symbol_table()] {
             let function = |s: &&object::elf::Sym64<Endianness>| {
-                matches!(s.st_type(), STT_FUNC | STT_GNU_IFUNC) && !s.is_undefined(endian) && s.st_value(endian) > 0
+                matches!(s.st_type(), STT_FUNC | STT_GNU_IFUNC)
+                    && !s.is_undefined(endian)
+                    && s.st_value(endian) > 0
             };
-            let of_symbol =
-                |s: &object::elf::Sym64<Endianness>| (s.st_value(endian), s.st_size(endian), s.st_name(endian));
-            let mut by_address: Vec<_> =
-                table.symbols().iter().filter(function).map(of_symbol).take(MOST_FUNCTIONS).collect();
+            let of_symbol = |s: &object::elf::Sym64<Endianness>| {
+                (s.st_value(endian), s.st_size(endian), s.st_name(endian))
+            };
+            let mut by_address: Vec<_> = table
+                .symbols()
+                .iter()
+                .filter(function)
+                .map(of_symbol)
+                .take(MOST_FUNCTIONS)
+                .collect();
             let names = names(elf, table.string_section());
             if let (false, Some(names)) = (by_address.is_empty(), names) {
                 by_address.sort_unstable();
@@ -135,12 +181,17 @@ impl Functions {
         (size == 0 || address - start < size).then_some(())?;
         let rest = self.names.get(name as usize..)?;
         let end = rest.iter().take(MOST_NAME).position(|byte| *byte == 0)?;
-        std::str::from_utf8(&rest[..end]).ok().filter(|name| !name.is_empty())
+        std::str::from_utf8(&rest[..end])
+            .ok()
+            .filter(|name| !name.is_empty())
     }
 }
 
 fn names(elf: &Elf, section: object::SectionIndex) -> Option<Arc<[u8]>> {
-    let section = elf.section_by_index(section).ok().filter(|s| s.size() <= 2 * MOST_SECTION)?;
+    let section = elf
+        .section_by_index(section)
+        .ok()
+        .filter(|s| s.size() <= 2 * MOST_SECTION)?;
     Some(Arc::from(section.data().ok()?))
 }
 
@@ -168,7 +219,8 @@ mod tests {
     #[test]
     fn functions_of_this_program_are_named_where_they_lie() {
         assert_eq!(a_function_of_this_test(), 7);
-        let mappings = super::super::maps::parse(&std::fs::read_to_string("/proc/self/maps").unwrap());
+        let mappings =
+            super::super::maps::parse(&std::fs::read_to_string("/proc/self/maps").unwrap());
         let address = a_function_of_this_test as *const () as u64;
         let mapping = super::super::maps::at(&mappings, address).unwrap();
         let image = Image::read(File::open("/proc/self/exe").unwrap());

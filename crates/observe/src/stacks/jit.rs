@@ -32,12 +32,23 @@ impl Jit {
     pub fn parse(text: &str) -> Jit {
         let function = |line: &str| {
             let mut words = line.splitn(3, ' ');
-            let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+            let mut number =
+                || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
             let (start, length) = (number()?, number()?);
-            let name: String = words.next()?.trim().chars().filter(|c| !c.is_control()).take(MOST_NAME).collect();
+            let name: String = words
+                .next()?
+                .trim()
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(MOST_NAME)
+                .collect();
             (length > 0 && !name.is_empty()).then_some((start, length, name))
         };
-        let mut functions: Vec<_> = text.lines().filter_map(function).take(MOST_FUNCTIONS).collect();
+        let mut functions: Vec<_> = text
+            .lines()
+            .filter_map(function)
+            .take(MOST_FUNCTIONS)
+            .collect();
         // Code that was thrown away leaves its line behind: the last one of an address counts.
         functions.reverse();
         functions.sort_by_key(|f| f.0);
@@ -47,7 +58,8 @@ impl Jit {
 
     /// The function at an address.
     pub fn at(&self, address: u64) -> Option<&str> {
-        let (start, length, name) = self.functions[..self.functions.partition_point(|f| f.0 <= address)].last()?;
+        let (start, length, name) =
+            self.functions[..self.functions.partition_point(|f| f.0 <= address)].last()?;
         (address - start < *length).then_some(name)
     }
 }
@@ -55,17 +67,32 @@ impl Jit {
 fn text_of(pid: i32) -> Option<String> {
     let status = Status::parse(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?);
     let (user, inner) = (status.effective_user?, status.inner_pid.unwrap_or(pid));
-    let root =
-        open(format!("/proc/{pid}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let root = open(
+        format!("/proc/{pid}/root"),
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .ok()?;
     // Links are followed within that root only, and the file itself is none.
     let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = openat2(&root, format!("tmp/perf-{inner}.map"), flags, Mode::empty(), inside).ok()?;
+    let flags =
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = openat2(
+        &root,
+        format!("tmp/perf-{inner}.map"),
+        flags,
+        Mode::empty(),
+        inside,
+    )
+    .ok()?;
     let stat = fstat(&file).ok()?;
     let theirs = stat.st_uid == user || stat.st_uid == 0;
     (theirs && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(())?;
     let mut bytes = Vec::new();
-    File::from(file).take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    File::from(file)
+        .take(MOST_BYTES)
+        .read_to_end(&mut bytes)
+        .ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -80,9 +107,21 @@ mod tests {
         let jit = Jit::parse(text);
         assert_eq!(jit.at(0x101f), Some("new one"));
         assert_eq!(jit.at(0x1045), Some("LazyCompile:*f /srv/app.js:3"));
-        assert_eq!((jit.at(0x1020), jit.at(0x2000), jit.at(0x3000), jit.at(0)), (None, None, None, None));
-        assert_eq!(Jit::parse("1 5 a\u{1b}[2Jb").at(2), Some("a[2Jb"), "nothing that acts on a terminal");
-        assert_eq!(Jit::parse(&format!("1 5 {}", "x".repeat(9999))).at(1).map(str::len), Some(MOST_NAME));
+        assert_eq!(
+            (jit.at(0x1020), jit.at(0x2000), jit.at(0x3000), jit.at(0)),
+            (None, None, None, None)
+        );
+        assert_eq!(
+            Jit::parse("1 5 a\u{1b}[2Jb").at(2),
+            Some("a[2Jb"),
+            "nothing that acts on a terminal"
+        );
+        assert_eq!(
+            Jit::parse(&format!("1 5 {}", "x".repeat(9999)))
+                .at(1)
+                .map(str::len),
+            Some(MOST_NAME)
+        );
     }
 
     #[test]

@@ -24,7 +24,11 @@ pub struct Mapping {
 
 /// The executable mappings of a process, in the order of addresses. Lines that are none are left out.
 pub fn parse(text: &str) -> Vec<Mapping> {
-    let mut found: Vec<Mapping> = text.lines().filter_map(mapping).take(MOST_MAPPINGS).collect();
+    let mut found: Vec<Mapping> = text
+        .lines()
+        .filter_map(mapping)
+        .take(MOST_MAPPINGS)
+        .collect();
     found.sort_by_key(|m| m.start);
     found
 }
@@ -50,7 +54,9 @@ fn mapping(line: &str) -> Option<Mapping> {
 
 /// The mapping that an address lies in.
 pub fn at(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
-    mappings[..mappings.partition_point(|m| m.start <= address)].last().filter(|m| address < m.end)
+    mappings[..mappings.partition_point(|m| m.start <= address)]
+        .last()
+        .filter(|m| address < m.end)
 }
 
 /// Opens the file of a mapping: the mapped one itself, whatever its path leads to now, where the kernel lets us; else
@@ -60,18 +66,37 @@ pub fn open_mapped(pid: i32, mapping: &Mapping) -> Option<File> {
     if mapping.file.1 == 0 {
         return None;
     }
-    let itself = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
-    regular(&itself, None).or_else(|| regular(&format!("/proc/{pid}/root{}", mapping.name), Some(mapping.file.1)))
+    let itself = format!(
+        "/proc/{pid}/map_files/{:x}-{:x}",
+        mapping.start, mapping.end
+    );
+    regular(&itself, None).or_else(|| {
+        regular(
+            &format!("/proc/{pid}/root{}", mapping.name),
+            Some(mapping.file.1),
+        )
+    })
 }
 
 fn regular(path: &str, inode: Option<u64>) -> Option<File> {
     let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let stat = fstat(&found).ok()?;
-    let wanted =
-        FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && inode.is_none_or(|i| i == stat.st_ino);
+    let wanted = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && inode.is_none_or(|i| i == stat.st_ino);
     wanted.then_some(())?;
-    let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found.as_fd()));
-    Some(open(again, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?.into())
+    let again = format!(
+        "/proc/self/fd/{}",
+        std::os::fd::AsRawFd::as_raw_fd(&found.as_fd())
+    );
+    Some(
+        open(
+            again,
+            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .ok()?
+        .into(),
+    )
 }
 
 #[cfg(test)]
@@ -87,7 +112,10 @@ mod tests {
                     nonsense\n9-1 r-xp 0 0 0\n7ffd-7ffe r-xp 00000000 00:00 0                          [vdso]\n";
         let found = parse(text);
         let names: Vec<&str> = found.iter().map(|m| m.name.as_str()).collect();
-        assert_eq!(names, ["/usr/sbin/server", "/usr/lib/a b (deleted)", "", "[vdso]"]);
+        assert_eq!(
+            names,
+            ["/usr/sbin/server", "/usr/lib/a b (deleted)", "", "[vdso]"]
+        );
         assert_eq!(at(&found, 0x5595).map(|m| m.offset), Some(0x10000));
         assert_eq!((at(&found, 0x55a1), at(&found, 0x10)), (None, None));
         assert_eq!(found[0].file, ("fd:01".to_owned(), 77));
@@ -99,7 +127,12 @@ mod tests {
         let mappings = parse(&std::fs::read_to_string("/proc/self/maps").unwrap());
         let program = mappings.iter().find(|m| m.file.1 != 0).unwrap();
         assert!(open_mapped(own, program).is_some(), "{program:?}");
-        let device = Mapping { name: "/dev/null".into(), start: 1, end: 2, ..program.clone() };
+        let device = Mapping {
+            name: "/dev/null".into(),
+            start: 1,
+            end: 2,
+            ..program.clone()
+        };
         assert!(open_mapped(own, &device).is_none());
     }
 }

@@ -46,14 +46,20 @@ impl Kept {
     /// Keeps a sample, and learns what code its process has. When so many bytes of stacks are full, every other sample
     /// is dropped, and half of what comes.
     fn add(&mut self, sample: Timed, most_bytes: usize, code: &mut Code) {
-        sample.user.iter().for_each(|r| code.learn(sample.pid, r.instruction));
+        sample
+            .user
+            .iter()
+            .for_each(|r| code.learn(sample.pid, r.instruction));
         self.one_in = self.one_in.max(1);
         self.seen += 1;
         if !self.seen.is_multiple_of(self.one_in) {
             return;
         }
         self.bytes += sample.stack.len();
-        self.samples.push(Timed { one_in: sample.one_in * self.one_in, ..sample });
+        self.samples.push(Timed {
+            one_in: sample.one_in * self.one_in,
+            ..sample
+        });
         if self.bytes > most_bytes {
             self.one_in *= 2;
             let mut nth = 0;
@@ -94,11 +100,27 @@ impl Taker {
         let mut new = Vec::new();
         self.lost += from.drain(|s: StackSample| {
             if wanted(&s) && is_ours(s.pid, &mut self.ours, &mut self.others) {
-                let StackSample { pid, tid, time, kernel, user, stack } = s;
-                new.push(Timed { pid, tid, time, one_in, kernel, user, stack: stack.to_vec() });
+                let StackSample {
+                    pid,
+                    tid,
+                    time,
+                    kernel,
+                    user,
+                    stack,
+                } = s;
+                new.push(Timed {
+                    pid,
+                    tid,
+                    time,
+                    one_in,
+                    kernel,
+                    user,
+                    stack: stack.to_vec(),
+                });
             }
         });
-        new.into_iter().for_each(|sample| kept.add(sample, most_bytes, &mut self.code));
+        new.into_iter()
+            .for_each(|sample| kept.add(sample, most_bytes, &mut self.code));
         self.spent += thread_cpu_seconds() - before;
     }
 }
@@ -107,10 +129,22 @@ impl Taker {
 ///
 /// # Errors
 /// Why samples cannot be had, in a sentence.
-pub fn watch(servers: Vec<i32>, mut sleep: impl FnMut(Duration) -> bool) -> Result<Sampled, String> {
-    let mut sampler = StackSampler::begin(Trigger::Timer { hertz: HERTZ, most: MOST_HERTZ })
-        .map_err(|e| format!("the kernel's timer may not sample here: {e}"))?;
-    let (mut taker, mut kept) = (Taker { ours: servers.into_iter().collect(), ..Taker::default() }, Kept::default());
+pub fn watch(
+    servers: Vec<i32>,
+    mut sleep: impl FnMut(Duration) -> bool,
+) -> Result<Sampled, String> {
+    let mut sampler = StackSampler::begin(Trigger::Timer {
+        hertz: HERTZ,
+        most: MOST_HERTZ,
+    })
+    .map_err(|e| format!("the kernel's timer may not sample here: {e}"))?;
+    let (mut taker, mut kept) = (
+        Taker {
+            ours: servers.into_iter().collect(),
+            ..Taker::default()
+        },
+        Kept::default(),
+    );
     loop {
         let ends = sleep(EVERY);
         taker.take(&mut sampler, 1, |_| true, &mut kept, MOST_BYTES);
@@ -148,23 +182,44 @@ impl Sampled {
     /// Unwinds and names all samples, and adds up those with the same stack; nothing where the service had no CPU.
     pub fn name(self) -> Option<Stacks> {
         let before = thread_cpu_seconds();
-        let Sampled { taker: Taker { code, lost, spent, .. }, kept: Kept { samples, seen, .. } } = self;
+        let Sampled {
+            taker: Taker {
+                code, lost, spent, ..
+            },
+            kept: Kept { samples, seen, .. },
+        } = self;
         let mut namer = Namer::new(code.read(), samples.iter());
         let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
-        samples.iter().for_each(|s| *counts.entry(namer.frames(s)).or_default() += 1);
+        samples
+            .iter()
+            .for_each(|s| *counts.entry(namer.frames(s)).or_default() += 1);
         let stacks = folded(counts, &namer.names)?;
         let self_cost = spent + thread_cpu_seconds() - before;
-        let source = format!("the kernel's timer, at most {HERTZ} times a second and CPU; unwound by .eh_frame");
-        Some(Stacks { source, samples: seen, lost, self_cost, ..stacks })
+        let source = format!(
+            "the kernel's timer, at most {HERTZ} times a second and CPU; unwound by .eh_frame"
+        );
+        Some(Stacks {
+            source,
+            samples: seen,
+            lost,
+            self_cost,
+            ..stacks
+        })
     }
 }
 
 /// The most frequent stacks, and the names that they need.
 fn folded(counts: HashMap<Vec<u32>, u64>, names: &[String]) -> Option<Stacks> {
-    let mut all: Vec<(Vec<u32>, u64)> = counts.into_iter().filter(|(frames, _)| !frames.is_empty()).collect();
+    let mut all: Vec<(Vec<u32>, u64)> = counts
+        .into_iter()
+        .filter(|(frames, _)| !frames.is_empty())
+        .collect();
     all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let rest = all.split_off(all.len().min(MOST_STACKS));
-    let mut stacks = Stacks { others: rest.iter().map(|s| s.1).sum(), ..Stacks::default() };
+    let mut stacks = Stacks {
+        others: rest.iter().map(|s| s.1).sum(),
+        ..Stacks::default()
+    };
     let mut numbers: HashMap<u32, u32> = HashMap::new();
     for (frames, samples) in all {
         let mut number = |old: u32| {

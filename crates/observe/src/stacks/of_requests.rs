@@ -31,7 +31,9 @@ impl Absences {
         for window in windows.filter(|w| w.lost == 0) {
             let mut away: HashMap<i32, u64> = HashMap::new();
             for e in &window.events {
-                let What::Switch { next, .. } = e.what else { continue };
+                let What::Switch { next, .. } = e.what else {
+                    continue;
+                };
                 if let Some(left) = away.remove(&next) {
                     found.entry(next).or_default().push((left, e.time));
                 }
@@ -39,7 +41,8 @@ impl Absences {
                     away.insert(e.tid, e.time);
                 }
             }
-            away.into_iter().for_each(|(tid, left)| found.entry(tid).or_default().push((left, window.end)));
+            away.into_iter()
+                .for_each(|(tid, left)| found.entry(tid).or_default().push((left, window.end)));
         }
         found.values_mut().for_each(|spans| spans.sort_unstable());
         Absences(found)
@@ -49,22 +52,40 @@ impl Absences {
     fn begun(&self, tid: i32, at: u64) -> Option<Span> {
         let spans = self.0.get(&tid)?;
         let after = spans.partition_point(|s| s.0 <= at);
-        let last = after.checked_sub(1).map(|n| spans[n]).filter(|s| at - s.0 <= A_MOMENT && at < s.1);
+        let last = after
+            .checked_sub(1)
+            .map(|n| spans[n])
+            .filter(|s| at - s.0 <= A_MOMENT && at < s.1);
         last.or_else(|| spans.get(after).copied().filter(|s| s.0 - at <= A_MOMENT))
     }
 }
 
 /// The graphs: on and off the CPU, of each class. `classes` are the times in which threads had requests of a class;
 /// without any, all of the service's time is meant.
-pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<&Holds>)]) -> Vec<RequestStacks> {
+pub fn graphs(
+    taken: Taken,
+    absences: &Absences,
+    classes: &[(StackClass, Option<&Holds>)],
+) -> Vec<RequestStacks> {
     let before = thread_cpu_seconds();
-    let Taken { on, off, taker: Taker { code, lost, spent, .. } } = taken;
+    let Taken {
+        on,
+        off,
+        taker: Taker {
+            code, lost, spent, ..
+        },
+    } = taken;
     let mut namer = Namer::new(code.read(), on.iter().chain(&off));
-    let [on_frames, off_frames]: [Vec<_>; 2] = [&on, &off].map(|of| of.iter().map(|s| namer.frames(s)).collect());
+    let [on_frames, off_frames]: [Vec<_>; 2] =
+        [&on, &off].map(|of| of.iter().map(|s| namer.frames(s)).collect());
     let self_cost = spent + thread_cpu_seconds() - before;
     let mut found = Vec::new();
     for (of, holds) in classes {
-        let once = |s: &Timed| holds.is_none_or(|h| h.has(s.tid, s.time)).then_some(s.one_in);
+        let once = |s: &Timed| {
+            holds
+                .is_none_or(|h| h.has(s.tid, s.time))
+                .then_some(s.one_in)
+        };
         let away = |s: &Timed| {
             let span = absences.begun(s.tid, s.time)?;
             let ns = holds.map_or(span.1 - span.0, |h| h.within(s.tid, span));
@@ -72,12 +93,25 @@ pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<
         };
         let on_cpu = counted(&on, &on_frames, once);
         let off_cpu = counted(&off, &off_frames, away);
-        for (kind, source, (samples, counts)) in
-            [(StackKind::OnCpu, ON_CPU, on_cpu), (StackKind::OffCpu, OFF_CPU, off_cpu)]
-        {
-            let Some(stacks) = folded(counts, &namer.names) else { continue };
+        for (kind, source, (samples, counts)) in [
+            (StackKind::OnCpu, ON_CPU, on_cpu),
+            (StackKind::OffCpu, OFF_CPU, off_cpu),
+        ] {
+            let Some(stacks) = folded(counts, &namer.names) else {
+                continue;
+            };
             let source = source.to_owned();
-            found.push(RequestStacks { kind, of: *of, stacks: Stacks { source, samples, lost, self_cost, ..stacks } });
+            found.push(RequestStacks {
+                kind,
+                of: *of,
+                stacks: Stacks {
+                    source,
+                    samples,
+                    lost,
+                    self_cost,
+                    ..stacks
+                },
+            });
         }
     }
     found
@@ -85,8 +119,7 @@ pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<
 
 /// How samples of either kind were had.
 const ON_CPU: &str = "the kernel's timer while events were taken; unwound by .eh_frame";
-const OFF_CPU: &str =
-    "one in so many departures from a CPU while events were taken, for as long as it lasted; unwound by .eh_frame";
+const OFF_CPU: &str = "one in so many departures from a CPU while events were taken, for as long as it lasted; unwound by .eh_frame";
 
 /// How many samples count, and what each stack counts.
 fn counted(
@@ -111,40 +144,100 @@ mod tests {
     use crate::stacks::held::Held;
 
     fn switch(time: u64, tid: i32, next: i32) -> Event {
-        Event { time, cpu: 0, interrupt: false, pid: tid, tid, what: What::Switch { left: Left::Blocked, next } }
+        Event {
+            time,
+            cpu: 0,
+            interrupt: false,
+            pid: tid,
+            tid,
+            what: What::Switch {
+                left: Left::Blocked,
+                next,
+            },
+        }
     }
 
     fn window() -> Window {
         // Thread 7 is away from 1 ms to 3 ms, and again from 4 ms on.
-        let events = vec![switch(1_000_000, 7, 0), switch(3_000_000, 0, 7), switch(4_000_000, 7, 8)];
-        Window { start: 0, end: 6_000_000, events, ..Window::default() }
+        let events = vec![
+            switch(1_000_000, 7, 0),
+            switch(3_000_000, 0, 7),
+            switch(4_000_000, 7, 8),
+        ];
+        Window {
+            start: 0,
+            end: 6_000_000,
+            events,
+            ..Window::default()
+        }
     }
 
     #[test]
     fn an_absence_lasts_until_the_thread_has_a_cpu_again_or_the_window_ends() {
         let found = Absences::of([window()].iter());
         assert_eq!(found.begun(7, 1_000_800), Some((1_000_000, 3_000_000)));
-        assert_eq!(found.begun(7, 3_999_900), Some((4_000_000, 6_000_000)), "a clock may read a little earlier");
-        assert_eq!((found.begun(7, 2_000_000), found.begun(7, 500_000), found.begun(9, 1_000_000)), (None, None, None));
+        assert_eq!(
+            found.begun(7, 3_999_900),
+            Some((4_000_000, 6_000_000)),
+            "a clock may read a little earlier"
+        );
+        assert_eq!(
+            (
+                found.begun(7, 2_000_000),
+                found.begun(7, 500_000),
+                found.begun(9, 1_000_000)
+            ),
+            (None, None, None)
+        );
     }
 
     #[test]
     fn a_stack_counts_off_the_cpu_for_as_long_as_its_thread_had_a_request() {
-        let sample = |time, one_in| Timed { pid: 7, tid: 7, time, one_in, ..Timed::default() };
+        let sample = |time, one_in| Timed {
+            pid: 7,
+            tid: 7,
+            time,
+            one_in,
+            ..Timed::default()
+        };
         let held = [
-            Held { tid: 7, from: 500_000, to: 2_500_000, latency: 2_000_000 },
-            Held { tid: 7, from: 3_500_000, to: 6_000_000, latency: 9_000_000 },
+            Held {
+                tid: 7,
+                from: 500_000,
+                to: 2_500_000,
+                latency: 2_000_000,
+            },
+            Held {
+                tid: 7,
+                from: 3_500_000,
+                to: 6_000_000,
+                latency: 9_000_000,
+            },
         ];
         let absences = Absences::of([window()].iter());
-        let weigh =
-            |holds: &Holds, s: &Timed| absences.begun(7, s.time).map(|span| holds.within(7, span) / 1000 * s.one_in);
+        let weigh = |holds: &Holds, s: &Timed| {
+            absences
+                .begun(7, s.time)
+                .map(|span| holds.within(7, span) / 1000 * s.one_in)
+        };
         let (all, slow) = (Holds::of(&held, 0), Holds::of(&held, 5_000_000));
-        assert_eq!(weigh(&all, &sample(1_000_100, 3)), Some(4_500), "1.5 of its 2 ms, and three departures");
+        assert_eq!(
+            weigh(&all, &sample(1_000_100, 3)),
+            Some(4_500),
+            "1.5 of its 2 ms, and three departures"
+        );
         assert_eq!(weigh(&slow, &sample(1_000_100, 3)), Some(0));
         assert_eq!(weigh(&slow, &sample(4_000_100, 1)), Some(2_000));
         let frames = vec![vec![1], vec![1], vec![2]];
-        let samples = [sample(1_000_100, 3), sample(4_000_100, 1), sample(2_000_000, 1)];
+        let samples = [
+            sample(1_000_100, 3),
+            sample(4_000_100, 1),
+            sample(2_000_000, 1),
+        ];
         let (count, counts) = counted(&samples, &frames, |s| weigh(&all, s));
-        assert_eq!((count, counts.get(&vec![1]).copied(), counts.get(&vec![2])), (2, Some(6_500), None));
+        assert_eq!(
+            (count, counts.get(&vec![1]).copied(), counts.get(&vec![2])),
+            (2, Some(6_500), None)
+        );
     }
 }

@@ -14,7 +14,9 @@ use super::jit::Jit;
 use super::maps::{self, Mapping};
 
 #[cfg(target_arch = "aarch64")]
-use framehop::aarch64::{CacheAarch64 as Cache, UnwindRegsAarch64 as Regs, UnwinderAarch64 as Native};
+use framehop::aarch64::{
+    CacheAarch64 as Cache, UnwindRegsAarch64 as Regs, UnwinderAarch64 as Native,
+};
 #[cfg(target_arch = "x86_64")]
 use framehop::x86_64::{CacheX86_64 as Cache, UnwindRegsX86_64 as Regs, UnwinderX86_64 as Native};
 
@@ -53,22 +55,34 @@ impl Process {
     pub fn new(mappings: Vec<Mapping>, files: &HashMap<FileKey, Arc<Image>>, jit: Jit) -> Process {
         let (mut images, mut unwinder) = (HashMap::new(), Native::new());
         for mapping in &mappings {
-            let Some(image) = files.get(&mapping.file) else { continue };
-            let Some(bias) = image.bias(mapping.start, mapping.offset) else { continue };
+            let Some(image) = files.get(&mapping.file) else {
+                continue;
+            };
+            let Some(bias) = image.bias(mapping.start, mapping.offset) else {
+                continue;
+            };
             images.insert(mapping.start, (Arc::clone(image), bias));
             unwinder.add_module(module(mapping, image, bias));
         }
-        Process { mappings, images, jit, unwinder }
+        Process {
+            mappings,
+            images,
+            jit,
+            unwinder,
+        }
     }
 
     /// The addresses of a sample's user frames, innermost first.
     fn frames(&self, registers: &Registers, stack: &[u8], cache: &mut Cache) -> Vec<u64> {
         let mut read = |address: u64| {
-            let at = usize::try_from(address.checked_sub(registers.stack).ok_or(())?).map_err(|_| ())?;
+            let at =
+                usize::try_from(address.checked_sub(registers.stack).ok_or(())?).map_err(|_| ())?;
             let bytes = stack.get(at..at.checked_add(8).ok_or(())?).ok_or(())?;
             Ok(u64::from_ne_bytes(bytes.try_into().map_err(|_| ())?))
         };
-        let mut frames = self.unwinder.iter_frames(registers.instruction, regs(registers), cache, &mut read);
+        let mut frames =
+            self.unwinder
+                .iter_frames(registers.instruction, regs(registers), cache, &mut read);
         let mut found = Vec::new();
         while let (true, Ok(Some(frame))) = (found.len() < DEEPEST, frames.next()) {
             found.push(frame.address_for_lookup());
@@ -79,11 +93,18 @@ impl Process {
     /// The name of the function at an address: the file's, the program's own for code that it made, else file and
     /// offset.
     fn name(&self, address: u64) -> String {
-        let Some(mapping) = maps::at(&self.mappings, address) else { return "unknown code".to_owned() };
+        let Some(mapping) = maps::at(&self.mappings, address) else {
+            return "unknown code".to_owned();
+        };
         if let Some(name) = self.jit.at(address) {
             return name.to_owned();
         }
-        let short = mapping.name.trim_end_matches(" (deleted)").rsplit('/').next().filter(|n| !n.is_empty());
+        let short = mapping
+            .name
+            .trim_end_matches(" (deleted)")
+            .rsplit('/')
+            .next()
+            .filter(|n| !n.is_empty());
         let Some((image, bias)) = self.images.get(&mapping.start) else {
             return short.map_or_else(|| "code made at run time".to_owned(), str::to_owned);
         };
@@ -127,9 +148,15 @@ fn demangled(name: &str) -> String {
     // Versions of a symbol (`@GLIBC_2.34`) and parts that a compiler split off (`.cold`) do not belong to the mangled
     // name.
     let plain = name.split(['@', '.']).next().unwrap_or(name);
-    let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type().recursion_limit(64);
-    let cpp = cpp_demangle::Symbol::new(plain.as_bytes()).ok().filter(|_| plain.starts_with("_Z"));
-    cpp.and_then(|symbol| symbol.demangle_with_options(&options).ok()).unwrap_or_else(|| name.to_owned())
+    let options = cpp_demangle::DemangleOptions::new()
+        .no_params()
+        .no_return_type()
+        .recursion_limit(64);
+    let cpp = cpp_demangle::Symbol::new(plain.as_bytes())
+        .ok()
+        .filter(|_| plain.starts_with("_Z"));
+    cpp.and_then(|symbol| symbol.demangle_with_options(&options).ok())
+        .unwrap_or_else(|| name.to_owned())
 }
 
 /// Unwinds samples and names their frames, each address once.
@@ -147,7 +174,10 @@ pub struct Namer {
 
 impl Namer {
     /// For samples of these processes.
-    pub fn new<'a>(processes: HashMap<i32, Process>, samples: impl Iterator<Item = &'a Timed>) -> Namer {
+    pub fn new<'a>(
+        processes: HashMap<i32, Process>,
+        samples: impl Iterator<Item = &'a Timed>,
+    ) -> Namer {
         Namer {
             processes,
             unknown: Process::new(Vec::new(), &HashMap::new(), Jit::default()),
@@ -163,9 +193,16 @@ impl Namer {
     /// grows from matters less than where it ends.
     pub fn frames(&mut self, sample: &Timed) -> Vec<u32> {
         let process = self.processes.get(&sample.pid).unwrap_or(&self.unknown);
-        let user = sample.user.as_ref().map(|registers| process.frames(registers, &sample.stack, &mut self.cache));
+        let user = sample
+            .user
+            .as_ref()
+            .map(|registers| process.frames(registers, &sample.stack, &mut self.cache));
         let kernel = sample.kernel.iter().map(|&address| (0, address));
-        let all = kernel.chain(user.into_iter().flatten().map(|address| (sample.pid, address)));
+        let all = kernel.chain(
+            user.into_iter()
+                .flatten()
+                .map(|address| (sample.pid, address)),
+        );
         let mut frames: Vec<u32> = all.map(|key| self.number(key)).collect();
         frames.reverse();
         frames.drain(..frames.len().saturating_sub(MOST_FRAMES));
@@ -178,8 +215,18 @@ impl Namer {
             return *number;
         }
         let name = match key {
-            (0, address) => self.kernel.get(&address).map_or("kernel", String::as_str).to_owned() + KERNEL,
-            (pid, address) => self.processes.get(&pid).unwrap_or(&self.unknown).name(address),
+            (0, address) => {
+                self.kernel
+                    .get(&address)
+                    .map_or("kernel", String::as_str)
+                    .to_owned()
+                    + KERNEL
+            }
+            (pid, address) => self
+                .processes
+                .get(&pid)
+                .unwrap_or(&self.unknown)
+                .name(address),
         };
         let next = self.names.len() as u32;
         let number = *self.by_name.entry(name).or_insert_with_key(|name| {
@@ -198,7 +245,10 @@ mod tests {
     #[test]
     fn names_are_those_of_the_source() {
         assert_eq!(demangled("_ZN3net6server5writeEv"), "net::server::write");
-        assert_eq!(demangled("_Z15row_search_mvccPh15page_cur_mode_tP14row_prebuilt_tmm"), "row_search_mvcc");
+        assert_eq!(
+            demangled("_Z15row_search_mvccPh15page_cur_mode_tP14row_prebuilt_tmm"),
+            "row_search_mvcc"
+        );
         assert_eq!(demangled("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
         for plain in ["main", "_Znonsense", "", "__GI___poll@GLIBC_2.2.5"] {
             assert_eq!(demangled(plain), plain);

@@ -41,10 +41,14 @@ impl InWindows {
     /// Why samples cannot be had, in a sentence.
     pub fn open() -> Result<InWindows, String> {
         let open = |trigger| {
-            StackSampler::open(trigger, SHORT_STACK_BYTES).map_err(|e| format!("stacks cannot be sampled here: {e}"))
+            StackSampler::open(trigger, SHORT_STACK_BYTES)
+                .map_err(|e| format!("stacks cannot be sampled here: {e}"))
         };
         Ok(InWindows {
-            on: open(Trigger::Timer { hertz: HERTZ, most: MOST_HERTZ })?,
+            on: open(Trigger::Timer {
+                hertz: HERTZ,
+                most: MOST_HERTZ,
+            })?,
             off: open(Trigger::Leaving { one_in: FIRST })?,
             one_in: FIRST,
             kept: Default::default(),
@@ -63,7 +67,13 @@ impl InWindows {
 
     /// Takes over what was sampled.
     pub fn drain(&mut self) {
-        let InWindows { on, off, kept: [kept_on, kept_off], taker, one_in } = self;
+        let InWindows {
+            on,
+            off,
+            kept: [kept_on, kept_off],
+            taker,
+            one_in,
+        } = self;
         for (sampler, kept, one_in) in [(on, kept_on, 1), (off, kept_off, *one_in)] {
             // A thread of the kernel's has no functions that anybody could change.
             taker.take(sampler, one_in, |s| s.user.is_some(), kept, MOST_BYTES);
@@ -77,7 +87,11 @@ impl InWindows {
         }
         self.drain();
         let Some(window) = window else { return };
-        let departures = window.events.iter().filter(|e| matches!(e.what, What::Switch { .. }) && e.tid != 0).count();
+        let departures = window
+            .events
+            .iter()
+            .filter(|e| matches!(e.what, What::Switch { .. }) && e.tid != 0)
+            .count();
         let seconds = Duration::from_nanos(window.end.saturating_sub(window.start)).as_secs_f64();
         self.one_in = one_in(departures as f64 / seconds.max(1e-3));
         let _ = self.off.one_in(self.one_in);
@@ -87,13 +101,20 @@ impl InWindows {
     pub fn finish(mut self) -> Taken {
         self.taker.code.finish();
         let [on, off] = self.kept;
-        Taken { on: on.samples, off: off.samples, taker: self.taker }
+        Taken {
+            on: on.samples,
+            off: off.samples,
+            taker: self.taker,
+        }
     }
 }
 
 /// Of how many departures one is sampled where there are so many a second.
 fn one_in(rate: f64) -> u64 {
-    ONE_IN.into_iter().find(|n| rate / *n as f64 <= DEPARTURES).unwrap_or(ONE_IN[ONE_IN.len() - 1])
+    ONE_IN
+        .into_iter()
+        .find(|n| rate / *n as f64 <= DEPARTURES)
+        .unwrap_or(ONE_IN[ONE_IN.len() - 1])
 }
 
 /// Samples of all windows, still to be unwound and named.
@@ -113,7 +134,16 @@ mod tests {
 
     #[test]
     fn one_in_so_many_departures_is_sampled_that_there_are_enough_and_not_too_many() {
-        assert_eq!((one_in(0.0), one_in(399.0), one_in(1_000.0), one_in(12_000.0), one_in(1e9)), (1, 1, 3, 37, 673));
+        assert_eq!(
+            (
+                one_in(0.0),
+                one_in(399.0),
+                one_in(1_000.0),
+                one_in(12_000.0),
+                one_in(1e9)
+            ),
+            (1, 1, 3, 37, 673)
+        );
         let prime = |n: u64| (2..n).all(|d| !n.is_multiple_of(d));
         assert!(ONE_IN.into_iter().skip(1).all(prime) && ONE_IN.is_sorted());
     }
@@ -123,10 +153,22 @@ mod tests {
         let mut kept = Kept::default();
         let each = MOST_BYTES / 100;
         for _ in 0..1_000 {
-            kept.add(Timed { one_in: 3, stack: vec![0; each], ..Timed::default() }, MOST_BYTES, &mut Code::default());
+            kept.add(
+                Timed {
+                    one_in: 3,
+                    stack: vec![0; each],
+                    ..Timed::default()
+                },
+                MOST_BYTES,
+                &mut Code::default(),
+            );
         }
         let stand_for: u64 = kept.samples.iter().map(|s| s.one_in).sum();
-        assert!(kept.bytes <= MOST_BYTES && kept.samples.len() >= 25, "{}", kept.samples.len());
+        assert!(
+            kept.bytes <= MOST_BYTES && kept.samples.len() >= 25,
+            "{}",
+            kept.samples.len()
+        );
         assert!((2_500..=3_500).contains(&stand_for), "{stand_for}");
     }
 }

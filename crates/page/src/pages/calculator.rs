@@ -40,16 +40,30 @@ pub struct Timing {
 /// Name of the field, label, and what is timed.
 const GIVEN: [(&str, &str, &str); 4] = [
     ("alloc_1", "1p alloc", "allocate and free one page"),
-    ("touch_1", "1p alloc + fault", "the same with the page touched"),
+    (
+        "touch_1",
+        "1p alloc + fault",
+        "the same with the page touched",
+    ),
     ("alloc_2", "2p alloc", "allocate and free two pages"),
-    ("touch_2", "2p alloc + fault", "the same with both pages touched"),
+    (
+        "touch_2",
+        "2p alloc + fault",
+        "the same with both pages touched",
+    ),
 ];
 
 /// The articles' timings.
 const PRESETS: [(&str, [f64; 4]); 3] = [
-    ("Zerofilling III: 1 GHz, vm_allocate", [11.2, 24.0, 11.5, 33.6]),
+    (
+        "Zerofilling III: 1 GHz, vm_allocate",
+        [11.2, 24.0, 11.5, 33.6],
+    ),
     ("Zerofilling IV: Cube 450, mmap", [9.7, 41.0, 11.1, 65.9]),
-    ("Zerofilling IV: Cube 450, vm_allocate", [17.6, 51.5, 18.9, 77.3]),
+    (
+        "Zerofilling IV: Cube 450, vm_allocate",
+        [17.6, 51.5, 18.9, 77.3],
+    ),
 ];
 
 /// Numbers of pages whose shares are shown.
@@ -63,14 +77,18 @@ pub fn start(site: &Site, wanted: &Timing) -> Result<u64, Wrong> {
     let Some(api) = site.options.apis.iter().find(|api| **api == wanted.api) else {
         return Err(bad("There is no such way to get memory here."));
     };
-    let mut words = ["zerofill", "--progress", "json", "--api", api].map(str::to_owned).to_vec();
+    let mut words = ["zerofill", "--progress", "json", "--api", api]
+        .map(str::to_owned)
+        .to_vec();
     let mut what = format!("the four timings of {api}");
     let repeat = !wanted.repeat.is_empty();
     if repeat {
         words.push("--loop".into());
         what.push_str(", again and again: until it is stopped, or the calculator's tab is left");
     }
-    site.jobs.start(&what, &words, repeat).map_err(measure::refused)
+    site.jobs
+        .start(&what, &words, repeat)
+        .map_err(measure::refused)
 }
 
 /// The fields' texts: those given, else those measured, else the first preset.
@@ -79,8 +97,14 @@ fn texts(site: &Site, fields: &Fields) -> [String; 4] {
     if given.iter().any(|text| !text.is_empty()) {
         return given;
     }
-    let measured = site.jobs.state().filter(|_| !fields.measured.is_empty()).map(|s| s.figures);
-    measured.and_then(|figures| figures.try_into().ok()).unwrap_or_else(|| PRESETS[0].1.map(|v| v.to_string()))
+    let measured = site
+        .jobs
+        .state()
+        .filter(|_| !fields.measured.is_empty())
+        .map(|s| s.figures);
+    measured
+        .and_then(|figures| figures.try_into().ok())
+        .unwrap_or_else(|| PRESETS[0].1.map(|v| v.to_string()))
 }
 
 /// The page.
@@ -97,8 +121,15 @@ pub fn page(site: &Site, fields: &Fields) -> Body {
             div id="solved" { (solved(&texts)) }
         }
     };
-    let going = !fields.measured.is_empty() && site.jobs.state().is_some_and(|s| s.phase != crate::jobs::Phase::Ended);
-    Body { goes_on: going, ..body("Zero-fill calculator", "/zerofill", main) }
+    let going = !fields.measured.is_empty()
+        && site
+            .jobs
+            .state()
+            .is_some_and(|s| s.phase != crate::jobs::Phase::Ended);
+    Body {
+        goes_on: going,
+        ..body("Zero-fill calculator", "/zerofill", main)
+    }
 }
 
 /// What follows from the fields, for the script, which shows it in the place of what followed from the fields before.
@@ -110,7 +141,9 @@ pub fn part(fields: &Fields) -> Markup {
 fn timings(texts: &[String; 4]) -> Result<Timings, String> {
     let mut times = [0.0; 4];
     for ((time, text), (_, label, _)) in times.iter_mut().zip(texts).zip(GIVEN) {
-        *time = text.parse().map_err(|_| format!("{label} must be a time above zero"))?;
+        *time = text
+            .parse()
+            .map_err(|_| format!("{label} must be a time above zero"))?;
     }
     Ok(times.into())
 }
@@ -184,7 +217,11 @@ fn derived(solved: &Result<Costs, String>, misprints: [Option<f64>; 7]) -> Marku
 /// Shares of the time of allocating, touching and freeing.
 fn shares(solved: &Result<Costs, String>) -> Markup {
     let share = |of: fn(&Costs, u32) -> f64, pages: u32| {
-        solved.as_ref().ok().map(|c| of(c, pages) * 100.0).filter(|s| s.is_finite())
+        solved
+            .as_ref()
+            .ok()
+            .map(|c| of(c, pages) * 100.0)
+            .filter(|s| s.is_finite())
     };
     let told = |share: Option<f64>| share.map_or("–".into(), |s| format!("{s:.1} %"));
     let wide = |share: Option<f64>| format!("{:.2}%", share.unwrap_or(0.0).clamp(0.0, 100.0));

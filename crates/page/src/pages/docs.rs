@@ -47,13 +47,20 @@ pub fn list(base: &str) -> Answer {
 /// One of them.
 pub fn page(base: &str, name: &str) -> Answer {
     let found = DOCUMENTS.iter().find(|(known, ..)| *known == name);
-    let (.., text) = found.ok_or_else(|| Wrong::none("There is no such document; /docs lists them."))?;
-    Ok(body(title(text), "/docs", html! { article class="document" { (rendered(base, text)) } }))
+    let (.., text) =
+        found.ok_or_else(|| Wrong::none("There is no such document; /docs lists them."))?;
+    Ok(body(
+        title(text),
+        "/docs",
+        html! { article class="document" { (rendered(base, text)) } },
+    ))
 }
 
 /// The first heading.
 fn title(text: &'static str) -> &'static str {
-    text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or("Document")
+    text.lines()
+        .find_map(|line| line.strip_prefix("# "))
+        .unwrap_or("Document")
 }
 
 /// Markdown as a page shows it: links between documents lead to their pages, those to other files are text, as pictures
@@ -64,7 +71,12 @@ fn rendered(base: &str, text: &str) -> Markup {
     let mut links = Vec::new();
     for (at, event) in events.iter().enumerate() {
         match event {
-            Event::Start(Tag::Link { dest_url, link_type, title, id }) => {
+            Event::Start(Tag::Link {
+                dest_url,
+                link_type,
+                title,
+                id,
+            }) => {
                 let to = target(base, dest_url);
                 links.push(to.is_some());
                 let link = |to: String| Tag::Link {
@@ -80,7 +92,12 @@ fn rendered(base: &str, text: &str) -> Markup {
                     shown.push(event.clone());
                 }
             }
-            Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
+            Event::Start(Tag::Heading {
+                level,
+                classes,
+                attrs,
+                ..
+            }) => {
                 let id = Some(CowStr::from(slug(&heading(&events[at + 1..]))));
                 shown.push(Event::Start(Tag::Heading {
                     level: *level,
@@ -89,7 +106,8 @@ fn rendered(base: &str, text: &str) -> Markup {
                     attrs: attrs.clone(),
                 }));
             }
-            Event::Start(Tag::Image { .. } | Tag::HtmlBlock) | Event::End(TagEnd::Image | TagEnd::HtmlBlock) => {}
+            Event::Start(Tag::Image { .. } | Tag::HtmlBlock)
+            | Event::End(TagEnd::Image | TagEnd::HtmlBlock) => {}
             Event::Html(_) | Event::InlineHtml(_) => {}
             other => shown.push(other.clone()),
         }
@@ -104,24 +122,42 @@ fn target(base: &str, to: &str) -> Option<String> {
     if to.starts_with("https://") || to.starts_with('#') {
         return Some(to.to_owned());
     }
-    let (file, place) = to.split_once('#').map_or((to, String::new()), |(file, place)| (file, format!("#{place}")));
+    let (file, place) = to
+        .split_once('#')
+        .map_or((to, String::new()), |(file, place)| {
+            (file, format!("#{place}"))
+        });
     let name = file.strip_suffix(".md")?;
     let name = name.strip_prefix("docs/").unwrap_or(name);
-    DOCUMENTS.iter().any(|(known, ..)| *known == name).then(|| format!("{base}/docs/{name}{place}"))
+    DOCUMENTS
+        .iter()
+        .any(|(known, ..)| *known == name)
+        .then(|| format!("{base}/docs/{name}{place}"))
 }
 
 /// The words of a heading, from the events after its beginning.
 fn heading(events: &[Event]) -> String {
-    let words = events.iter().take_while(|e| !matches!(e, Event::End(TagEnd::Heading(_))));
+    let words = events
+        .iter()
+        .take_while(|e| !matches!(e, Event::End(TagEnd::Heading(_))));
     words
-        .filter_map(|e| if let Event::Text(text) | Event::Code(text) = e { Some(text.as_ref()) } else { None })
+        .filter_map(|e| {
+            if let Event::Text(text) | Event::Code(text) = e {
+                Some(text.as_ref())
+            } else {
+                None
+            }
+        })
         .collect()
 }
 
 /// The name of a heading in an address, as code hosts make it.
 fn slug(words: &str) -> String {
-    let kept =
-        words.to_lowercase().chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c)).collect::<String>();
+    let kept = words
+        .to_lowercase()
+        .chars()
+        .filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c))
+        .collect::<String>();
     kept.replace(' ', "-")
 }
 
@@ -152,9 +188,22 @@ mod tests {
         for (name, _, text) in &DOCUMENTS {
             assert_ne!(title(text), "Document", "{name}");
             let page = shown(text);
-            assert!(page.contains("<h1 id=") && !page.contains("href=\"docs/") && !page.contains(".md\""), "{name}");
-            assert_eq!(page.matches("<table>").count(), page.matches("class=\"scroll\"").count(), "{name}");
-            assert_eq!(page.matches("<a ").count(), page.matches("</a>").count(), "{name}");
+            assert!(
+                page.contains("<h1 id=")
+                    && !page.contains("href=\"docs/")
+                    && !page.contains(".md\""),
+                "{name}"
+            );
+            assert_eq!(
+                page.matches("<table>").count(),
+                page.matches("class=\"scroll\"").count(),
+                "{name}"
+            );
+            assert_eq!(
+                page.matches("<a ").count(),
+                page.matches("</a>").count(),
+                "{name}"
+            );
         }
     }
 
@@ -168,21 +217,35 @@ mod tests {
             .filter(|p| p.extension().is_some_and(|e| e == "md"))
         {
             let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-            assert!(DOCUMENTS.iter().any(|(known, ..)| *known == name), "docs/{name}.md");
+            assert!(
+                DOCUMENTS.iter().any(|(known, ..)| *known == name),
+                "docs/{name}.md"
+            );
         }
     }
 
     #[test]
     fn links_lead_to_documents_and_nothing_raw_gets_through() {
         assert!(shown("[a](trust.md#when)").contains("<a href=\"/t/docs/trust#when\">a</a>"));
-        assert!(shown("[a](https://example.org/)").contains("<a href=\"https://example.org/\">a</a>"));
-        for text in ["[a](../bench/RESULTS.md)", "[a](javascript:alert(1))", "[a](/etc/passwd)", "[a](nothing.md)"] {
+        assert!(
+            shown("[a](https://example.org/)").contains("<a href=\"https://example.org/\">a</a>")
+        );
+        for text in [
+            "[a](../bench/RESULTS.md)",
+            "[a](javascript:alert(1))",
+            "[a](/etc/passwd)",
+            "[a](nothing.md)",
+        ] {
             let page = shown(text);
             assert!(!page.contains("<a") && page.contains('a'), "{page}");
         }
-        let page = shown("<script>alert(1)</script>\n\nb <img src=x onerror=y> `<i>` ![words](x.png)\n");
+        let page =
+            shown("<script>alert(1)</script>\n\nb <img src=x onerror=y> `<i>` ![words](x.png)\n");
         assert!(
-            !page.contains("<script") && !page.contains("<img") && page.contains("&lt;i&gt;") && page.contains("words"),
+            !page.contains("<script")
+                && !page.contains("<img")
+                && page.contains("&lt;i&gt;")
+                && page.contains("words"),
             "{page}"
         );
     }

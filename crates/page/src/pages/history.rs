@@ -42,11 +42,19 @@ pub fn page(site: &Site, wanted: &Wanted) -> Answer {
     let readable: Vec<&Arc<Item>> = items.iter().filter(|i| i.head.is_ok()).take(MOST).collect();
     // The newest run's rows, to choose from.
     let offered = readable.first().map(|i| i.figures()).unwrap_or_default();
-    let wanted = &if wanted.probe.is_empty() { usual(&readable) } else { wanted.clone() };
+    let wanted = &if wanted.probe.is_empty() {
+        usual(&readable)
+    } else {
+        wanted.clone()
+    };
     let found: Vec<Figured> = if wanted.probe.is_empty() {
         vec![]
     } else {
-        readable.iter().rev().filter_map(|i| figured(i, wanted)).collect()
+        readable
+            .iter()
+            .rev()
+            .filter_map(|i| figured(i, wanted))
+            .collect()
     };
     let main = html! {
         h1 { "History" }
@@ -65,8 +73,14 @@ pub fn page(site: &Site, wanted: &Wanted) -> Answer {
 /// What is shown where nothing was asked for: of the newest run's rows the first that most of the latest runs have,
 /// too.
 fn usual(readable: &[&Arc<Item>]) -> Wanted {
-    let latest: Vec<_> = readable.iter().take(LATEST).map(|item| item.figures()).collect();
-    let Some(rows) = latest.first() else { return Wanted::default() };
+    let latest: Vec<_> = readable
+        .iter()
+        .take(LATEST)
+        .map(|item| item.figures())
+        .collect();
+    let Some(rows) = latest.first() else {
+        return Wanted::default();
+    };
     let mut had: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for row in latest.iter().flat_map(|figures| figures.iter()) {
         *had.entry((&row.probe, &row.params)).or_default() += 1;
@@ -74,19 +88,31 @@ fn usual(readable: &[&Arc<Item>]) -> Wanted {
     let times = |r: &RowFigure| had.get(&(r.probe.as_str(), r.params.as_str())).copied();
     let most = rows.iter().filter_map(times).max();
     let first = rows.iter().find(|r| times(r) == most);
-    first.map_or_else(Wanted::default, |r| Wanted { probe: r.probe.clone(), params: r.params.clone() })
+    first.map_or_else(Wanted::default, |r| Wanted {
+        probe: r.probe.clone(),
+        params: r.params.clone(),
+    })
 }
 
 fn figured(item: &Arc<Item>, wanted: &Wanted) -> Option<Figured> {
     let figures = item.figures();
-    let row = figures.iter().find(|r| r.probe == wanted.probe && r.params == wanted.params)?;
-    Some(Figured { head: item.head.as_ref().ok()?.clone(), row: row.clone() })
+    let row = figures
+        .iter()
+        .find(|r| r.probe == wanted.probe && r.params == wanted.params)?;
+    Some(Figured {
+        head: item.head.as_ref().ok()?.clone(),
+        row: row.clone(),
+    })
 }
 
 fn form(wanted: &Wanted, offered: &[RowFigure]) -> Markup {
-    let probes: std::collections::BTreeSet<&str> = offered.iter().map(|r| r.probe.as_str()).collect();
-    let params: std::collections::BTreeSet<&str> =
-        offered.iter().filter(|r| r.probe == wanted.probe && !r.params.is_empty()).map(|r| r.params.as_str()).collect();
+    let probes: std::collections::BTreeSet<&str> =
+        offered.iter().map(|r| r.probe.as_str()).collect();
+    let params: std::collections::BTreeSet<&str> = offered
+        .iter()
+        .filter(|r| r.probe == wanted.probe && !r.params.is_empty())
+        .map(|r| r.params.as_str())
+        .collect();
     html! {
         form class="filter card" method="get" {
             p {
@@ -124,7 +150,9 @@ fn none(wanted: &Wanted, offered: &[RowFigure]) -> String {
 }
 
 fn shown(site: &Site, wanted: &Wanted, found: &[Figured]) -> Markup {
-    let name = format!("{} {}", wanted.probe, wanted.params).trim().to_owned();
+    let name = format!("{} {}", wanted.probe, wanted.params)
+        .trim()
+        .to_owned();
     let versions: std::collections::BTreeSet<u32> = found.iter().map(|f| f.row.version).collect();
     html! {
         section class="card" aria-label=(name) {
@@ -163,17 +191,32 @@ fn chart(name: &str, found: &[Figured]) -> Markup {
     let mut hosts: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
     for (step, f) in found.iter().enumerate().filter(|(_, f)| f.row.unit == unit) {
         let e = f.row.estimate;
-        hosts.entry(&f.head.hostname).or_default().push(Point { step, value: e.value, low: e.low, high: e.high });
+        hosts.entry(&f.head.hostname).or_default().push(Point {
+            step,
+            value: e.value,
+            low: e.low,
+            high: e.high,
+        });
     }
     let chart = Chart {
         title: format!("{name} over {} runs", found.len()),
         across: "runs, by when they started (UTC)".into(),
-        steps: found.iter().map(|f| moment(&f.head.started, TO_THE_SECOND)).collect(),
+        steps: found
+            .iter()
+            .map(|f| moment(&f.head.started, TO_THE_SECOND))
+            .collect(),
         up: "value with its 95 % interval".into(),
         unit,
         from_zero: false,
         kind: Steps::Moments,
-        series: hosts.into_iter().take(HOSTS).map(|(host, points)| Series { name: host.to_owned(), points }).collect(),
+        series: hosts
+            .into_iter()
+            .take(HOSTS)
+            .map(|(host, points)| Series {
+                name: host.to_owned(),
+                points,
+            })
+            .collect(),
     };
     chart.draw()
 }

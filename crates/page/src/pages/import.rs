@@ -14,7 +14,11 @@ use crate::site::Site;
 /// Why it is not taken, as a sentence.
 pub fn take(site: &Site, name: &str, bytes: &[u8]) -> Result<String, String> {
     let name = clean_short(name.rsplit(['/', '\\']).next().unwrap_or_default(), 80);
-    site.index.archive.import_bytes(bytes, &name).map(|(run, _)| run.id).map_err(|e| e.to_string())
+    site.index
+        .archive
+        .import_bytes(bytes, &name)
+        .map(|(run, _)| run.id)
+        .map_err(|e| e.to_string())
 }
 
 /// The form, with what was wrong with the last file.
@@ -37,7 +41,11 @@ pub fn page(site: &Site, wrong: Option<String>) -> Body {
         }
     };
     Body {
-        status: if wrong.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK },
+        status: if wrong.is_some() {
+            StatusCode::BAD_REQUEST
+        } else {
+            StatusCode::OK
+        },
         ..body("Import", "/import", main)
     }
 }

@@ -23,8 +23,15 @@ pub struct Wanted {
 /// When there is no such run, or a text cannot be kept.
 pub fn describe(site: &Site, id: &str, wanted: Wanted) -> Result<(), Wrong> {
     path(site, id)?;
-    let words = Words { label: Some(wanted.label), note: Some(wanted.note) };
-    site.index.archive.describe(id, &words).map(drop).map_err(wrong)
+    let words = Words {
+        label: Some(wanted.label),
+        note: Some(wanted.note),
+    };
+    site.index
+        .archive
+        .describe(id, &words)
+        .map(drop)
+        .map_err(wrong)
 }
 
 /// Removes the run from the archive.
@@ -33,7 +40,11 @@ pub fn describe(site: &Site, id: &str, wanted: Wanted) -> Result<(), Wrong> {
 /// When there is no such run, or its file cannot be removed.
 pub fn remove(site: &Site, id: &str) -> Result<(), Wrong> {
     path(site, id)?;
-    site.index.archive.remove(&[id.to_owned()]).map(drop).map_err(wrong)
+    site.index
+        .archive
+        .remove(&[id.to_owned()])
+        .map(drop)
+        .map_err(wrong)
 }
 
 fn wrong(error: ArchiveError) -> Wrong {

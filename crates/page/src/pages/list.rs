@@ -75,9 +75,22 @@ impl Filter {
             && (self.from.is_empty() || day >= self.from.as_str())
             && (self.to.is_empty() || day <= self.to.as_str())
             && (self.q.trim().is_empty() || {
-                let (command, Head { id, hostname, kernel, cpu_model, .. }) = (head.command.join(" "), head);
-                let text = format!("{id} {label} {hostname} {kernel} {cpu_model} {command}").to_lowercase();
-                self.q.to_lowercase().split_whitespace().all(|word| text.contains(word))
+                let (
+                    command,
+                    Head {
+                        id,
+                        hostname,
+                        kernel,
+                        cpu_model,
+                        ..
+                    },
+                ) = (head.command.join(" "), head);
+                let text = format!("{id} {label} {hostname} {kernel} {cpu_model} {command}")
+                    .to_lowercase();
+                self.q
+                    .to_lowercase()
+                    .split_whitespace()
+                    .all(|word| text.contains(word))
             })
     }
 
@@ -90,8 +103,11 @@ impl Filter {
             ("from", &self.from),
             ("to", &self.to),
         ];
-        let mut parts: Vec<String> =
-            fields.iter().filter(|f| !f.1.is_empty()).map(|(name, v)| format!("{name}={}", encoded(v))).collect();
+        let mut parts: Vec<String> = fields
+            .iter()
+            .filter(|f| !f.1.is_empty())
+            .map(|(name, v)| format!("{name}={}", encoded(v)))
+            .collect();
         parts.extend((self.sort != Sort::Started).then(|| format!("sort={}", self.sort.word())));
         parts.push(format!("page={page}"));
         parts.join("&")
@@ -101,9 +117,14 @@ impl Filter {
 /// The list.
 pub fn page(site: &Site, filter: &Filter) -> Answer {
     let items = items(site)?;
-    let readable: Vec<(&Head, &Arc<Item>)> = items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i))).collect();
-    let mut found: Vec<&(&Head, &Arc<Item>)> =
-        readable.iter().filter(|(head, item)| filter.takes(head, item)).collect();
+    let readable: Vec<(&Head, &Arc<Item>)> = items
+        .iter()
+        .filter_map(|i| Some((i.head.as_ref().ok()?, i)))
+        .collect();
+    let mut found: Vec<&(&Head, &Arc<Item>)> = readable
+        .iter()
+        .filter(|(head, item)| filter.takes(head, item))
+        .collect();
     filter.sort.apply(&mut found);
     let pages = found.len().div_ceil(PAGE).max(1);
     let page = filter.page.clamp(1, pages);
@@ -147,15 +168,25 @@ pub fn page(site: &Site, filter: &Filter) -> Answer {
 }
 
 fn file_name(item: &Item) -> String {
-    fingerpost_record::text::clean_short(&item.path.file_name().unwrap_or_default().to_string_lossy(), 80)
+    fingerpost_record::text::clean_short(
+        &item.path.file_name().unwrap_or_default().to_string_lossy(),
+        80,
+    )
 }
 
 fn form(filter: &Filter, runs: &[(&Head, &Arc<Item>)]) -> Markup {
     let hosts: BTreeSet<&str> = runs.iter().map(|r| r.0.hostname.as_str()).collect();
     let kernels: BTreeSet<&str> = runs.iter().map(|r| r.0.kernel.as_str()).collect();
-    let labs: BTreeMap<(usize, &str), &str> =
-        runs.iter().flat_map(|r| &r.1.tables).map(|table| (table.order(), &*table.title)).collect();
-    let plain = |set: BTreeSet<&'_ str>| set.into_iter().map(|v| (v.to_owned(), v.to_owned())).collect::<Vec<_>>();
+    let labs: BTreeMap<(usize, &str), &str> = runs
+        .iter()
+        .flat_map(|r| &r.1.tables)
+        .map(|table| (table.order(), &*table.title))
+        .collect();
+    let plain = |set: BTreeSet<&'_ str>| {
+        set.into_iter()
+            .map(|v| (v.to_owned(), v.to_owned()))
+            .collect::<Vec<_>>()
+    };
     html! {
         form class="filter card" method="get" role="search" data-live="runs" {
             p {
@@ -190,8 +221,16 @@ fn choose(name: &str, label: &str, chosen: &str, values: Vec<(String, String)>) 
 
 fn table(site: &Site, filter: &Filter, shown: &[&(&Head, &Arc<Item>)]) -> Markup {
     let column = |sort: Sort, text: &str, class: &str| {
-        let by = Filter { sort, ..filter.clone() }.query(1);
-        let order = if matches!(sort, Sort::Started | Sort::Took) { "descending" } else { "ascending" };
+        let by = Filter {
+            sort,
+            ..filter.clone()
+        }
+        .query(1);
+        let order = if matches!(sort, Sort::Started | Sort::Took) {
+            "descending"
+        } else {
+            "ascending"
+        };
         html! {
             th scope="col" class=[(!class.is_empty()).then_some(class)]
                 aria-sort=[(sort == filter.sort).then_some(order)] {
@@ -251,7 +290,8 @@ fn what(head: &Head, item: &Item) -> Markup {
 }
 
 fn turn(site: &Site, filter: &Filter, page: usize, pages: usize) -> Markup {
-    let link = |to: usize, text: &str| html! { a href={ (site.base) "/?" (filter.query(to)) } { (text) } };
+    let link =
+        |to: usize, text: &str| html! { a href={ (site.base) "/?" (filter.query(to)) } { (text) } };
     html! {
         @if pages > 1 {
             nav class="turn" aria-label="Pages of the list" {

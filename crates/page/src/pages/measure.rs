@@ -38,9 +38,19 @@ const SETTINGS: usize = 30;
 /// What the reader is told.
 pub fn start(site: &Site, wanted: &Wanted) -> Result<(), Wrong> {
     let words = words(&site.options.choices, wanted).map_err(bad)?;
-    let named = if wanted.names.trim().is_empty() { "every primitive" } else { wanted.names.trim() };
-    let what = std::iter::once(named).chain(wanted.settings.split_whitespace()).collect::<Vec<_>>().join(", ");
-    site.jobs.start(&what, &words, false).map(drop).map_err(refused)
+    let named = if wanted.names.trim().is_empty() {
+        "every primitive"
+    } else {
+        wanted.names.trim()
+    };
+    let what = std::iter::once(named)
+        .chain(wanted.settings.split_whitespace())
+        .collect::<Vec<_>>()
+        .join(", ");
+    site.jobs
+        .start(&what, &words, false)
+        .map(drop)
+        .map_err(refused)
 }
 
 /// A refusal as the reader gets it.
@@ -53,24 +63,48 @@ pub fn refused(refused: Refused) -> Wrong {
 
 /// The command line of a measurement. Names come from a form, so nothing that could be an option is let through.
 fn words(choices: &[Choice], wanted: &Wanted) -> Result<Vec<String>, String> {
-    let profile = PROFILES.iter().map(|p| p.0).find(|p| *p == wanted.profile).ok_or("Choose a profile.")?;
-    let mut words: Vec<String> = ["run", "--progress", "json", "--profile", profile].map(str::to_owned).to_vec();
+    let profile = PROFILES
+        .iter()
+        .map(|p| p.0)
+        .find(|p| *p == wanted.profile)
+        .ok_or("Choose a profile.")?;
+    let mut words: Vec<String> = ["run", "--progress", "json", "--profile", profile]
+        .map(str::to_owned)
+        .to_vec();
     if !wanted.seconds.trim().is_empty() {
-        let seconds = wanted.seconds.trim().parse::<u32>().ok().filter(|s| (1..=86_400).contains(s));
+        let seconds = wanted
+            .seconds
+            .trim()
+            .parse::<u32>()
+            .ok()
+            .filter(|s| (1..=86_400).contains(s));
         words.extend([
             "--budget".to_owned(),
-            seconds.ok_or("The time is a number of seconds from 1 to 86400, or empty.")?.to_string(),
+            seconds
+                .ok_or("The time is a number of seconds from 1 to 86400, or empty.")?
+                .to_string(),
         ]);
     }
     for setting in settings(choices, &wanted.settings)? {
         words.extend(["--set".to_owned(), setting]);
     }
     words.push("--".to_owned());
-    let names: Vec<&str> = wanted.names.split([' ', ',', '\n', '\r', '\t']).filter(|n| !n.is_empty()).collect();
-    let plain =
-        |name: &str| name.len() <= 100 && name.chars().all(|c| c.is_ascii_alphanumeric() || "._*?-".contains(c));
+    let names: Vec<&str> = wanted
+        .names
+        .split([' ', ',', '\n', '\r', '\t'])
+        .filter(|n| !n.is_empty())
+        .collect();
+    let plain = |name: &str| {
+        name.len() <= 100
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "._*?-".contains(c))
+    };
     match names.iter().find(|n| !plain(n)) {
-        Some(_) => Err("A name has letters, digits, dots, and * for a glob, such as syscall.* or database.".to_owned()),
+        Some(_) => Err(
+            "A name has letters, digits, dots, and * for a glob, such as syscall.* or database."
+                .to_owned(),
+        ),
         None if names.len() > NAMES => Err(format!("At most {NAMES} names at a time.")),
         None => {
             words.extend(names.into_iter().map(str::to_owned));
@@ -86,20 +120,36 @@ fn settings(choices: &[Choice], text: &str) -> Result<Vec<String>, String> {
     if all.len() > SETTINGS {
         return Err(format!("At most {SETTINGS} settings at a time."));
     }
-    let known = || choices.iter().flat_map(|c| &c.settings).map(|s| s.key.as_str());
-    let plain =
-        |value: &str| value.len() <= 200 && value.chars().all(|c| c.is_ascii_alphanumeric() || "._,:+%-".contains(c));
+    let known = || {
+        choices
+            .iter()
+            .flat_map(|c| &c.settings)
+            .map(|s| s.key.as_str())
+    };
+    let plain = |value: &str| {
+        value.len() <= 200
+            && value
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "._,:+%-".contains(c))
+    };
     for setting in &all {
-        let Some((key, value)) = setting.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty())
+        let Some((key, value)) = setting
+            .split_once('=')
+            .filter(|(key, value)| !key.is_empty() && !value.is_empty())
         else {
-            return Err(format!("“{setting}” is no setting: write KEY=VALUE, such as engine=mariadb, one per line."));
+            return Err(format!(
+                "“{setting}” is no setting: write KEY=VALUE, such as engine=mariadb, one per line."
+            ));
         };
         if !known().any(|one| one == key) {
             let listed = || {
                 "what can be is listed under “What can be measured”, and `fingerpost run --set` takes the rest."
                     .to_owned()
             };
-            return Err(format!("“{key}” cannot be set from this page; {}", suggest::or_else(key, known(), listed)));
+            return Err(format!(
+                "“{key}” cannot be set from this page; {}",
+                suggest::or_else(key, known(), listed)
+            ));
         }
         if !plain(value) {
             return Err(format!(
@@ -293,14 +343,28 @@ mod tests {
     use crate::Setting;
 
     fn choices() -> Vec<Choice> {
-        let settings = ["engine", "clients"].map(|key| Setting { key: key.into(), help: String::new() }).into();
-        vec![Choice { name: "database".into(), summary: String::new(), settings }]
+        let settings = ["engine", "clients"]
+            .map(|key| Setting {
+                key: key.into(),
+                help: String::new(),
+            })
+            .into();
+        vec![Choice {
+            name: "database".into(),
+            summary: String::new(),
+            settings,
+        }]
     }
 
     fn wanted(names: &str, profile: &str, seconds: &str) -> Result<Vec<String>, String> {
         words(
             &choices(),
-            &Wanted { names: names.into(), profile: profile.into(), seconds: seconds.into(), ..Wanted::default() },
+            &Wanted {
+                names: names.into(),
+                profile: profile.into(),
+                seconds: seconds.into(),
+                ..Wanted::default()
+            },
         )
     }
 
@@ -340,7 +404,11 @@ mod tests {
 
     #[test]
     fn a_budget_is_a_table_with_its_sentence() {
-        let part = LivePart { name: "waiting for <a> CPU".into(), all: 0.5, slow: 0.913 };
+        let part = LivePart {
+            name: "waiting for <a> CPU".into(),
+            all: 0.5,
+            slow: 0.913,
+        };
         let live = Live {
             sentence: "Requests wait.".into(),
             rate: 1234.0,
@@ -364,10 +432,19 @@ mod tests {
     #[test]
     fn names_become_words_after_the_options() {
         let words = wanted("syscall.*, ipc.pipe", "quick", "3").unwrap();
-        assert_eq!(words.join(" "), "run --progress json --profile quick --budget 3 -- syscall.* ipc.pipe");
+        assert_eq!(
+            words.join(" "),
+            "run --progress json --profile quick --budget 3 -- syscall.* ipc.pipe"
+        );
         // A name that looks like an option stands behind the two dashes.
         assert_eq!(
-            wanted("--output", "quick", "").unwrap().iter().rev().take(2).cloned().collect::<Vec<_>>(),
+            wanted("--output", "quick", "")
+                .unwrap()
+                .iter()
+                .rev()
+                .take(2)
+                .cloned()
+                .collect::<Vec<_>>(),
             ["--output", "--"]
         );
     }
@@ -383,7 +460,10 @@ mod tests {
             ("a", "quick", "-1"),
             ("a", "quick", "x"),
         ] {
-            assert!(wanted(names, profile, seconds).is_err(), "{names} {profile} {seconds}");
+            assert!(
+                wanted(names, profile, seconds).is_err(),
+                "{names} {profile} {seconds}"
+            );
         }
     }
 }

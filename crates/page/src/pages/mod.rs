@@ -53,7 +53,10 @@ pub struct Wrong {
 impl Wrong {
     /// Of this status, in this sentence.
     pub fn new(status: StatusCode, sentence: impl ToString) -> Wrong {
-        Wrong { status, sentence: sentence.to_string() }
+        Wrong {
+            status,
+            sentence: sentence.to_string(),
+        }
     }
 
     /// What is asked for is not there.
@@ -85,7 +88,13 @@ const MENU: [(&str, &str); 9] = [
 
 /// A page that is there.
 pub fn body(title: &str, menu: &'static str, main: Markup) -> Body {
-    Body { status: StatusCode::OK, title: title.to_owned(), menu, goes_on: false, main }
+    Body {
+        status: StatusCode::OK,
+        title: title.to_owned(),
+        menu,
+        goes_on: false,
+        main,
+    }
 }
 
 /// A request that cannot be answered as it is.
@@ -98,13 +107,25 @@ pub fn bad(sentence: impl ToString) -> Wrong {
 /// # Errors
 /// When the archive cannot be read.
 pub fn items(site: &Site) -> Result<Vec<Arc<Item>>, Wrong> {
-    site.index.items().map_err(|e| Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, e))
+    site.index
+        .items()
+        .map_err(|e| Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, e))
 }
 
 /// The page of what goes on, or of why it does not: with the status of that, and renewed until it is over.
-pub fn of_job(site: &Site, wrong: Option<&Wrong>, title: &str, menu: &'static str, main: Markup) -> Body {
+pub fn of_job(
+    site: &Site,
+    wrong: Option<&Wrong>,
+    title: &str,
+    menu: &'static str,
+    main: Markup,
+) -> Body {
     let goes_on = site.jobs.state().is_some_and(|s| s.phase != Phase::Ended);
-    Body { goes_on, status: wrong.map_or(StatusCode::OK, |wrong| wrong.status), ..body(title, menu, main) }
+    Body {
+        goes_on,
+        status: wrong.map_or(StatusCode::OK, |wrong| wrong.status),
+        ..body(title, menu, main)
+    }
 }
 
 /// The file of a run; the id is from an address, so it must be one.
@@ -115,7 +136,11 @@ pub fn path(site: &Site, id: &str) -> Result<PathBuf, Wrong> {
     let none = || Wrong::none("There is no such run in the archive.");
     load::valid_id(id).map_err(|_| none())?;
     let path = site.index.archive.path_of(id);
-    if path.is_file() { Ok(path) } else { Err(none()) }
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(none())
+    }
 }
 
 /// A page in its frame.
@@ -126,7 +151,10 @@ pub fn respond(base: &str, answer: Answer) -> Response {
             p class="error" role="alert" { (w.sentence) }
             p { a href={ (base) "/" } { "To the runs" } }
         };
-        Body { status: w.status, ..body("That did not work", "", main) }
+        Body {
+            status: w.status,
+            ..body("That did not work", "", main)
+        }
     });
     let markup = html! {
         (DOCTYPE)
@@ -155,7 +183,12 @@ pub fn respond(base: &str, answer: Answer) -> Response {
     };
     // What is asked for stands in the page too, as the value of a field.
     let page = guard::text(markup.into_string().as_bytes());
-    (body.status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
+    (
+        body.status,
+        [(header::CONTENT_TYPE, "text/html; charset=utf-8")],
+        page,
+    )
+        .into_response()
 }
 
 /// A report's content within a page: title, what is read first, what can be done with it, sections.
@@ -178,16 +211,33 @@ pub fn content(content: &Content, actions: Markup) -> Markup {
 
 /// A sentence without a frame, for who is not let in.
 pub fn plain(status: StatusCode, sentence: &'static str) -> Response {
-    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{sentence}\n")).into_response()
+    (
+        status,
+        [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
+        format!("{sentence}\n"),
+    )
+        .into_response()
 }
 
 /// The style, the script and the icon, which the binary carries.
 pub fn file(name: &str) -> Response {
     let (kind, text) = match name {
-        "style.css" => ("text/css; charset=utf-8", format!("{}{}", style::SHEET, include_str!("../static/page.css"))),
-        "page.js" => ("text/javascript; charset=utf-8", include_str!("../static/page.js").to_owned()),
-        "save.js" => ("text/javascript; charset=utf-8", include_str!("../static/save.js").to_owned()),
-        "icon.svg" => ("image/svg+xml", include_str!("../static/icon.svg").to_owned()),
+        "style.css" => (
+            "text/css; charset=utf-8",
+            format!("{}{}", style::SHEET, include_str!("../static/page.css")),
+        ),
+        "page.js" => (
+            "text/javascript; charset=utf-8",
+            include_str!("../static/page.js").to_owned(),
+        ),
+        "save.js" => (
+            "text/javascript; charset=utf-8",
+            include_str!("../static/save.js").to_owned(),
+        ),
+        "icon.svg" => (
+            "image/svg+xml",
+            include_str!("../static/icon.svg").to_owned(),
+        ),
         _ => return plain(StatusCode::NOT_FOUND, "There is no such file."),
     };
     ([(header::CONTENT_TYPE, kind)], text).into_response()
@@ -196,15 +246,31 @@ pub fn file(name: &str) -> Response {
 /// A value in the query of an address.
 pub fn encoded(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~".contains(&b);
-    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+    text.bytes()
+        .map(|b| {
+            if plain(b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
+        .collect()
 }
 
 /// When runs started, as a person reads it: `2026-01-02 03:04`, with seconds where several are of that minute.
 pub fn moments<'a>(started: impl Iterator<Item = &'a str>) -> Vec<String> {
     let started: Vec<&str> = started.collect();
     let mut of_minute: HashMap<String, usize> = HashMap::new();
-    started.iter().for_each(|s| *of_minute.entry(moment(s, TO_THE_MINUTE)).or_default() += 1);
-    let length = |s: &str| if of_minute[&moment(s, TO_THE_MINUTE)] == 1 { TO_THE_MINUTE } else { TO_THE_SECOND };
+    started
+        .iter()
+        .for_each(|s| *of_minute.entry(moment(s, TO_THE_MINUTE)).or_default() += 1);
+    let length = |s: &str| {
+        if of_minute[&moment(s, TO_THE_MINUTE)] == 1 {
+            TO_THE_MINUTE
+        } else {
+            TO_THE_SECOND
+        }
+    };
     started.iter().map(|s| moment(s, length(s))).collect()
 }
 
@@ -215,7 +281,11 @@ pub const TO_THE_SECOND: usize = 19;
 
 /// When a run started, as a person reads it, in so many characters.
 pub fn moment(started: &str, length: usize) -> String {
-    started.chars().take(length).collect::<String>().replace('T', " ")
+    started
+        .chars()
+        .take(length)
+        .collect::<String>()
+        .replace('T', " ")
 }
 
 #[cfg(test)]
@@ -224,13 +294,26 @@ mod tests {
 
     #[test]
     fn values_in_addresses_are_encoded() {
-        assert_eq!(encoded("fds=100 placement=same&x"), "fds%3D100%20placement%3Dsame%26x");
+        assert_eq!(
+            encoded("fds=100 placement=same&x"),
+            "fds%3D100%20placement%3Dsame%26x"
+        );
     }
 
     #[test]
     fn runs_of_one_minute_are_told_apart_by_the_second() {
-        let started = ["2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z", "2026-01-02T03:05:06Z", "é"];
-        let expected = ["2026-01-02 03:04:05", "2026-01-02 03:04:06", "2026-01-02 03:05", "é"];
+        let started = [
+            "2026-01-02T03:04:05Z",
+            "2026-01-02T03:04:06Z",
+            "2026-01-02T03:05:06Z",
+            "é",
+        ];
+        let expected = [
+            "2026-01-02 03:04:05",
+            "2026-01-02 03:04:06",
+            "2026-01-02 03:05",
+            "é",
+        ];
         assert_eq!(moments(started.into_iter()), expected);
     }
 }

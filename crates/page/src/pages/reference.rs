@@ -42,7 +42,9 @@ pub fn list(site: &Site) -> Body {
 }
 
 fn systems(site: &Site) -> Markup {
-    let runs = references::names().into_iter().filter_map(|name| references::load(&name));
+    let runs = references::names()
+        .into_iter()
+        .filter_map(|name| references::load(&name));
     markup! {
         table {
             thead { tr {
@@ -66,8 +68,14 @@ fn systems(site: &Site) -> Markup {
 /// When there is none of this name.
 pub fn system(site: &Site, name: &str) -> Answer {
     let run = references::load(name).ok_or_else(|| none(references::unknown(name)))?;
-    let content_of =
-        html::of_run(&run, fingerpost_labs::views(), html::Around { link: None, define: Some(site.options.define) });
+    let content_of = html::of_run(
+        &run,
+        fingerpost_labs::views(),
+        html::Around {
+            link: None,
+            define: Some(site.options.define),
+        },
+    );
     let actions = markup! {
         p class="actions" {
             a href={ (site.base) "/replay/" (run.id) } { "Its tables, on your machine" } " "
@@ -88,10 +96,14 @@ pub fn replayed(site: &Site, name: &str) -> Answer {
         let near = suggest::or_else(name, names.iter().map(String::as_str), || {
             "the tables are on the page Published figures".into()
         });
-        return Err(none(format!("there is no published table “{name}”; {near}")));
+        return Err(none(format!(
+            "there is no published table “{name}”; {near}"
+        )));
     }
     let items = items(site)?;
-    let paths = items.iter().filter_map(|i| path(site, &i.head.as_ref().ok()?.id).ok());
+    let paths = items
+        .iter()
+        .filter_map(|i| path(site, &i.head.as_ref().ok()?.id).ok());
     // A run that cannot be read is no reason to show no table.
     let own: Vec<Run> = chosen(
         &tables,

@@ -15,12 +15,21 @@ fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
 /// The page.
 pub fn page(site: &Site, id: &str) -> Answer {
     let run = read(site, id)?;
-    let link =
-        |row: &Row| format!("{}/history?probe={}&params={}", site.base, encoded(&row.probe), encoded(&row.params));
+    let link = |row: &Row| {
+        format!(
+            "{}/history?probe={}&params={}",
+            site.base,
+            encoded(&row.probe),
+            encoded(&row.params)
+        )
+    };
     let content_of = html::of_run(
         &run,
         fingerpost_labs::views(),
-        html::Around { link: Some(&link), define: Some(site.options.define) },
+        html::Around {
+            link: Some(&link),
+            define: Some(site.options.define),
+        },
     );
     let actions = markup! {
         p class="actions" {
@@ -53,7 +62,9 @@ pub fn record(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
 /// When there is no such run.
 pub fn rows(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
     let run = read(site, id)?;
-    Ok(guard::text(csv::render(&run, &View::of(&run, fingerpost_labs::views())).as_bytes()))
+    Ok(guard::text(
+        csv::render(&run, &View::of(&run, fingerpost_labs::views())).as_bytes(),
+    ))
 }
 
 /// The report as one file.
@@ -61,5 +72,12 @@ pub fn rows(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
 /// # Errors
 /// When there is no such run.
 pub fn report(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
-    Ok(guard::text(html::report(&read(site, id)?, fingerpost_labs::views(), Some(site.options.define)).as_bytes()))
+    Ok(guard::text(
+        html::report(
+            &read(site, id)?,
+            fingerpost_labs::views(),
+            Some(site.options.define),
+        )
+        .as_bytes(),
+    ))
 }

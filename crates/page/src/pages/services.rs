@@ -30,22 +30,46 @@ const NAME: usize = 80;
 /// What the reader is told.
 pub fn start(site: &Site, wanted: &Wanted) -> Result<(), Wrong> {
     let words = words(wanted).map_err(bad)?;
-    site.jobs.start(&format!("the service at port {}", wanted.port.trim()), &words, false).map(drop).map_err(refused)
+    site.jobs
+        .start(
+            &format!("the service at port {}", wanted.port.trim()),
+            &words,
+            false,
+        )
+        .map(drop)
+        .map_err(refused)
 }
 
 /// The command line. Nothing that comes from the form is let through but numbers and the id of a run.
 fn words(wanted: &Wanted) -> Result<Vec<String>, String> {
-    let number = |text: &str, most: u32| text.trim().parse::<u32>().ok().filter(|n| (1..=most).contains(n));
+    let number = |text: &str, most: u32| {
+        text.trim()
+            .parse::<u32>()
+            .ok()
+            .filter(|n| (1..=most).contains(n))
+    };
     let port = number(&wanted.port, 65_535).ok_or("Choose a service.")?;
-    let seconds =
-        number(&wanted.seconds, LONGEST).ok_or(format!("The time is a number of seconds from 1 to {LONGEST}."))?;
-    let mut words: Vec<String> =
-        ["explain", "--live", "--progress", "json", "--port", &port.to_string(), "--seconds", &seconds.to_string()]
-            .map(str::to_owned)
-            .to_vec();
+    let seconds = number(&wanted.seconds, LONGEST).ok_or(format!(
+        "The time is a number of seconds from 1 to {LONGEST}."
+    ))?;
+    let mut words: Vec<String> = [
+        "explain",
+        "--live",
+        "--progress",
+        "json",
+        "--port",
+        &port.to_string(),
+        "--seconds",
+        &seconds.to_string(),
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let baseline = wanted.baseline.trim();
     if !baseline.is_empty() {
-        let id = baseline.len() <= 100 && baseline.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let id = baseline.len() <= 100
+            && baseline
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '-');
         if !id || baseline.starts_with('-') {
             return Err("The earlier run is named by its id.".into());
         }
@@ -111,7 +135,11 @@ fn table(site: &Site, found: &[Listener]) -> Markup {
 }
 
 fn row(l: &Listener) -> Markup {
-    let name = if l.name.is_empty() { "another user's".to_owned() } else { clean_short(&l.name, NAME) };
+    let name = if l.name.is_empty() {
+        "another user's".to_owned()
+    } else {
+        clean_short(&l.name, NAME)
+    };
     html! {
         tr {
             th scope="row" { (name) }
@@ -139,14 +167,25 @@ mod tests {
     use super::*;
 
     fn of(port: &str, seconds: &str, baseline: &str) -> Result<String, String> {
-        words(&Wanted { port: port.into(), seconds: seconds.into(), baseline: baseline.into() }).map(|w| w.join(" "))
+        words(&Wanted {
+            port: port.into(),
+            seconds: seconds.into(),
+            baseline: baseline.into(),
+        })
+        .map(|w| w.join(" "))
     }
 
     #[test]
     fn a_click_becomes_a_command() {
-        assert_eq!(of("8080", " 5 ", "").unwrap(), "explain --live --progress json --port 8080 --seconds 5");
+        assert_eq!(
+            of("8080", " 5 ", "").unwrap(),
+            "explain --live --progress json --port 8080 --seconds 5"
+        );
         let with = of("8080", "5", "20260101T000000Z-00000001").unwrap();
-        assert!(with.ends_with("--baseline=20260101T000000Z-00000001"), "{with}");
+        assert!(
+            with.ends_with("--baseline=20260101T000000Z-00000001"),
+            "{with}"
+        );
     }
 
     #[test]
@@ -164,7 +203,10 @@ mod tests {
             ("80", "5", "-o x"),
             ("80", "5", "--quiet"),
         ] {
-            assert!(of(port, seconds, baseline).is_err(), "{port} {seconds} {baseline}");
+            assert!(
+                of(port, seconds, baseline).is_err(),
+                "{port} {seconds} {baseline}"
+            );
         }
     }
 }

@@ -19,14 +19,22 @@ fn none(what: &str) -> Wrong {
 
 /// The sweep of this number. Only those that the server was started with are reached: an address names no directory.
 fn opened(site: &Site, number: &str) -> Result<Sweep, Wrong> {
-    let dir = number.parse::<usize>().ok().and_then(|n| site.options.sweeps.get(n)).ok_or_else(|| none("sweep"))?;
+    let dir = number
+        .parse::<usize>()
+        .ok()
+        .and_then(|n| site.options.sweeps.get(n))
+        .ok_or_else(|| none("sweep"))?;
     Sweep::open(dir).map_err(Wrong::unreadable)
 }
 
 /// Which nodes a sweep was asked for; the list may be long.
 fn asked(nodes: &str) -> String {
     let number = fingerpost_fleet::nodes::parse(nodes).map_or(0, |names| names.len());
-    format!("{}, {}", counted(number as u64, "host"), clean_short(nodes, 120))
+    format!(
+        "{}, {}",
+        counted(number as u64, "host"),
+        clean_short(nodes, 120)
+    )
 }
 
 /// All sweeps.
@@ -63,8 +71,7 @@ pub fn one(site: &Site, number: &str) -> Answer {
     let verdicts = judge::judge(&sweep, true).map_err(Wrong::unreadable)?;
     let link = |node: &str| format!("{}/sweep/{number}/host/{node}", site.base);
     let content_of = fingerpost_fleet::html::content(&verdicts, Some(&link));
-    let actions =
-        markup! { p class="actions" { a href={ (site.base) "/sweep/" (number) "/report" } { "Report as one file" } } };
+    let actions = markup! { p class="actions" { a href={ (site.base) "/sweep/" (number) "/report" } { "Report as one file" } } };
     Ok(body(&content_of.title, MENU, content(&content_of, actions)))
 }
 
@@ -90,9 +97,19 @@ pub fn host(site: &Site, number: &str, node: &str) -> Answer {
     let run = sweep.read(Pass::First, node).map_err(Wrong::unreadable)?;
     // What it is among its peers is read before its figures.
     let verdicts = judge::judge(&sweep, false).map_err(Wrong::unreadable)?;
-    let of_host = verdicts.hosts.iter().find(|host| host.node == node).map(fingerpost_fleet::html::of_host);
-    let mut content_of =
-        html::of_run(&run, fingerpost_labs::views(), html::Around { link: None, define: Some(site.options.define) });
+    let of_host = verdicts
+        .hosts
+        .iter()
+        .find(|host| host.node == node)
+        .map(fingerpost_fleet::html::of_host);
+    let mut content_of = html::of_run(
+        &run,
+        fingerpost_labs::views(),
+        html::Around {
+            link: None,
+            define: Some(site.options.define),
+        },
+    );
     content_of.title = format!("{}: {}", clean(node), content_of.title);
     let actions = markup! {
         p class="actions" { a href={ (site.base) "/sweep/" (number) } { "To the sweep" } }

@@ -17,11 +17,19 @@ use crate::probe::Probe;
 
 /// The article's flags, and its tuning for the machine at hand. (-march=native is x86's word for what others call
 /// -mcpu=native.)
-const CFLAGS: &str = if cfg!(target_arch = "x86_64") { "-O2 -march=native" } else { "-O2 -mcpu=native" };
+const CFLAGS: &str = if cfg!(target_arch = "x86_64") {
+    "-O2 -march=native"
+} else {
+    "-O2 -mcpu=native"
+};
 
 /// The settings with their defaults and a line of help.
 pub(super) const SETTINGS: [[&str; 3]; 2] = [
-    ["cc", "every C compiler found", "compilers to build the kernels with, such as gcc,clang"],
+    [
+        "cc",
+        "every C compiler found",
+        "compilers to build the kernels with, such as gcc,clang",
+    ],
     ["cflags", CFLAGS, "flags to build them with"],
 ];
 
@@ -73,12 +81,28 @@ pub fn wanted<'a>(
 ) -> Option<Compile> {
     let ours: Vec<_> = rows.filter(|(probe, _)| probe.name == FLOPS).collect();
     let (probe, _) = *ours.first()?;
-    let mut modules: Vec<Param> = ours.iter().filter_map(|(_, params)| params.get("module").cloned()).collect();
+    let mut modules: Vec<Param> = ours
+        .iter()
+        .filter_map(|(_, params)| params.get("module").cloned())
+        .collect();
     modules.dedup();
-    let words = |key: &str| Some(settings.get(key)?.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let words = |key: &str| {
+        Some(
+            settings
+                .get(key)?
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>(),
+        )
+    };
     // Flags hold commas of their own (`-Wl,-O1`).
     let cflags = words("cflags").map_or(CFLAGS.to_owned(), |flags| flags.join(","));
-    Some(Compile { cc: words("cc"), cflags, modules, probe })
+    Some(Compile {
+        cc: words("cc"),
+        cflags,
+        modules,
+        probe,
+    })
 }
 
 /// Builds the kernels with every compiler, into `dir`.
@@ -102,14 +126,22 @@ pub fn build(compile: &Compile, dir: &Path) -> io::Result<Built> {
     }
     for (i, compiler) in compilers.iter().enumerate() {
         let program = dir.join(format!("flops-{i}"));
-        let params = Params::new().with("compiler", compiler.title.as_str()).with("cflags", compile.cflags.as_str());
+        let params = Params::new()
+            .with("compiler", compiler.title.as_str())
+            .with("cflags", compile.cflags.as_str());
         match run_compiler(compiler, &compile.cflags, &source, &program) {
-            Ok(()) => built.rows.extend(compile.modules.iter().map(|module| Program {
-                probe: compile.probe,
-                params: params.clone().with("module", module.clone()),
-                file: program.clone(),
-            })),
-            Err(reason) => built.failed.push(compile.probe.without_figure(params, Outcome::Failed, reason)),
+            Ok(()) => built
+                .rows
+                .extend(compile.modules.iter().map(|module| Program {
+                    probe: compile.probe,
+                    params: params.clone().with("module", module.clone()),
+                    file: program.clone(),
+                })),
+            Err(reason) => built.failed.push(compile.probe.without_figure(
+                params,
+                Outcome::Failed,
+                reason,
+            )),
         }
     }
     Ok(built)
@@ -118,8 +150,14 @@ pub fn build(compile: &Compile, dir: &Path) -> io::Result<Built> {
 /// Every compiler found, one per title: two copies of one version would give the same rows.
 fn found() -> Vec<Compiler> {
     let mut titles = BTreeSet::new();
-    let all = compilers::find(&Paths::system()).into_keys().map(|file| Compiler { title: title(&file), file });
-    all.filter(|compiler| titles.insert(compiler.title.clone())).collect()
+    let all = compilers::find(&Paths::system())
+        .into_keys()
+        .map(|file| Compiler {
+            title: title(&file),
+            file,
+        });
+    all.filter(|compiler| titles.insert(compiler.title.clone()))
+        .collect()
 }
 
 /// The compilers that the user named, each once; the same version at two places is told apart by name.
@@ -129,7 +167,11 @@ fn named(names: &[String]) -> Vec<Compiler> {
         let file = file_of(name);
         let known = title(&file);
         let taken = compilers.iter().any(|c| c.title == known);
-        let title = if taken { format!("{known} ({name})") } else { known };
+        let title = if taken {
+            format!("{known} ({name})")
+        } else {
+            known
+        };
         if !compilers.iter().any(|c| c.file == file) {
             compilers.push(Compiler { file, title });
         }
@@ -139,15 +181,28 @@ fn named(names: &[String]) -> Vec<Compiler> {
 
 /// The compiler's file: a name or a path as the user gives it, or the title that rows have.
 fn file_of(name: &str) -> PathBuf {
-    let titled = || found().into_iter().find(|c| c.title == name).map(|c| c.file);
+    let titled = || {
+        found()
+            .into_iter()
+            .find(|c| c.title == name)
+            .map(|c| c.file)
+    };
     let looks_like_a_title = name.contains(' ') && !name.contains('/');
-    looks_like_a_title.then(titled).flatten().unwrap_or_else(|| PathBuf::from(name))
+    looks_like_a_title
+        .then(titled)
+        .flatten()
+        .unwrap_or_else(|| PathBuf::from(name))
 }
 
 /// `gcc 12.2.0`, `clang 14.0.6`; the file's name where the compiler says nothing of itself.
 fn title(file: &Path) -> String {
-    let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
-    compilers::version(file).and_then(|line| parse_title(&line)).unwrap_or(name)
+    let name = file.file_name().map_or_else(
+        || file.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    compilers::version(file)
+        .and_then(|line| parse_title(&line))
+        .unwrap_or(name)
 }
 
 /// The kind and the version in the first line of `--version`.
@@ -157,7 +212,9 @@ fn title(file: &Path) -> String {
 fn parse_title(line: &str) -> Option<String> {
     let kind = match line {
         _ if line.contains("clang") => "clang",
-        _ if ["gcc", "cc"].iter().any(|name| line.split([' ', '-']).any(|word| word == *name))
+        _ if ["gcc", "cc"]
+            .iter()
+            .any(|name| line.split([' ', '-']).any(|word| word == *name))
             || line.contains("(GCC)") =>
         {
             "gcc"
@@ -182,29 +239,62 @@ fn outside_parentheses(line: &str) -> String {
 }
 
 /// Builds the program, or says in one line why not.
-fn run_compiler(compiler: &Compiler, cflags: &str, source: &Path, program: &Path) -> Result<(), String> {
+fn run_compiler(
+    compiler: &Compiler,
+    cflags: &str,
+    source: &Path,
+    program: &Path,
+) -> Result<(), String> {
     let mut command = Command::new(&compiler.file);
-    command.args(cflags.split_whitespace()).arg("-o").args([program, source]).env("LC_ALL", "C");
-    let output = child::run_bounded(child::die_with_parent(&mut command), Instant::now() + DEADLINE)
-        .map_err(|e| format!("cannot start the compiler {}: {e}", compiler.file.display()))?;
+    command
+        .args(cflags.split_whitespace())
+        .arg("-o")
+        .args([program, source])
+        .env("LC_ALL", "C");
+    let output = child::run_bounded(
+        child::die_with_parent(&mut command),
+        Instant::now() + DEADLINE,
+    )
+    .map_err(|e| format!("cannot start the compiler {}: {e}", compiler.file.display()))?;
     match output.status {
         Some(status) if status.success() && program.exists() => Ok(()),
-        Some(status) => Err(first_error(&String::from_utf8_lossy(&output.stderr), source).unwrap_or_else(|| {
-            format!("the compiler {} ended with {status} and made no program", compiler.file.display())
-        })),
+        Some(status) => Err(
+            first_error(&String::from_utf8_lossy(&output.stderr), source).unwrap_or_else(|| {
+                format!(
+                    "the compiler {} ended with {status} and made no program",
+                    compiler.file.display()
+                )
+            }),
+        ),
         None => {
             let (file, seconds) = (compiler.file.display(), DEADLINE.as_secs());
-            Err(format!("the compiler {file} did not end within {seconds} s and was killed"))
+            Err(format!(
+                "the compiler {file} did not end within {seconds} s and was killed"
+            ))
         }
     }
 }
 
 /// The first line that names an error, else the first line; without the private directory's path.
 fn first_error(stderr: &str, source: &Path) -> Option<String> {
-    let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
-    let line = lines().find(|line| line.contains("error")).or_else(|| lines().next())?;
-    let dir = source.parent().map(|dir| format!("{}/", dir.display())).unwrap_or_default();
-    let line = if dir.is_empty() { line.to_owned() } else { line.replace(&dir, "") };
+    let lines = || {
+        stderr
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+    };
+    let line = lines()
+        .find(|line| line.contains("error"))
+        .or_else(|| lines().next())?;
+    let dir = source
+        .parent()
+        .map(|dir| format!("{}/", dir.display()))
+        .unwrap_or_default();
+    let line = if dir.is_empty() {
+        line.to_owned()
+    } else {
+        line.replace(&dir, "")
+    };
     Some(text::clean(&line).chars().take(200).collect())
 }
 
@@ -218,7 +308,10 @@ mod tests {
             ("gcc (Debian 12.2.0-14+deb12u1) 12.2.0", "gcc 12.2.0"),
             ("cc (GCC) 13.1.1 20230614 (Red Hat 13.1.1-4)", "gcc 13.1.1"),
             ("gcc-12 (Debian 12.2.0-14) 12.2.0", "gcc 12.2.0"),
-            ("x86_64-linux-gnu-gcc-12 (Debian 12.2.0-14) 12.2.0", "gcc 12.2.0"),
+            (
+                "x86_64-linux-gnu-gcc-12 (Debian 12.2.0-14) 12.2.0",
+                "gcc 12.2.0",
+            ),
             ("Debian clang version 14.0.6", "clang 14.0.6"),
             ("Ubuntu clang version 18.1.3 (1ubuntu1)", "clang 18.1.3"),
             ("clang version 17.0.6-3", "clang 17.0.6"),
@@ -233,7 +326,10 @@ mod tests {
     fn the_first_error_line_is_told_without_the_private_directory() {
         let source = Path::new("/tmp/private/flops.c");
         let text = "/tmp/private/flops.c: In function 'main':\n/tmp/private/flops.c:3:9: error: unknown type\n";
-        assert_eq!(first_error(text, source).unwrap(), "flops.c:3:9: error: unknown type");
+        assert_eq!(
+            first_error(text, source).unwrap(),
+            "flops.c:3:9: error: unknown type"
+        );
         assert_eq!(first_error("\nstrange\n", source).unwrap(), "strange");
         assert_eq!(first_error("  \n", source), None);
     }
@@ -242,13 +338,34 @@ mod tests {
     fn a_compiler_that_is_not_there_or_fails_is_a_failed_row_with_its_reason() {
         let dir = tempfile::tempdir().unwrap();
         let probe = crate::find(FLOPS).unwrap();
-        let compile =
-            |cc: &str| Compile { cc: Some(vec![cc.into()]), cflags: "-O2".into(), modules: vec![Param::Int(1)], probe };
+        let compile = |cc: &str| Compile {
+            cc: Some(vec![cc.into()]),
+            cflags: "-O2".into(),
+            modules: vec![Param::Int(1)],
+            probe,
+        };
         let built = build(&compile("/nowhere/gcc"), dir.path()).unwrap();
         assert!(built.rows.is_empty());
-        assert_eq!((built.failed.len(), built.failed[0].outcome), (1, Outcome::Failed));
-        assert!(built.failed[0].reason.as_ref().unwrap().contains("/nowhere/gcc"));
+        assert_eq!(
+            (built.failed.len(), built.failed[0].outcome),
+            (1, Outcome::Failed)
+        );
+        assert!(
+            built.failed[0]
+                .reason
+                .as_ref()
+                .unwrap()
+                .contains("/nowhere/gcc")
+        );
         let built = build(&compile("false"), dir.path()).unwrap();
-        assert!(built.failed[0].reason.as_ref().unwrap().contains("made no program"), "{:?}", built.failed[0].reason);
+        assert!(
+            built.failed[0]
+                .reason
+                .as_ref()
+                .unwrap()
+                .contains("made no program"),
+            "{:?}",
+            built.failed[0].reason
+        );
     }
 }

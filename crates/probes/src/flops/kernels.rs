@@ -11,7 +11,10 @@
 use std::ops::{Add, Div, Mul, Sub};
 
 /// What the kernels calculate with: `f64`, or in a test a number that counts what is done to it.
-pub trait Number: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> {}
+pub trait Number:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
+}
 
 impl<T: Copy + Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Div<Output = T>> Number for T {}
 
@@ -128,7 +131,15 @@ pub static MODULES: [Module; 8] = [
     // 3 x² cos x
     Module {
         operations: [7, 0, 8, 0],
-        coefficients: padded([-1.0 / 3_628_800.0, 1.0 / 40_320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0, 3.0]),
+        coefficients: padded([
+            -1.0 / 3_628_800.0,
+            1.0 / 40_320.0,
+            -1.0 / 720.0,
+            1.0 / 24.0,
+            -0.5,
+            1.0,
+            3.0,
+        ]),
         // 3 (2 cos 1 − sin 1)
         integral: 0.717_400_880_785_149_1,
         weighs: false,
@@ -169,7 +180,9 @@ pub static MODULES: [Module; 8] = [
 
 /// The kernels in the order of [`MODULES`].
 pub fn kernels<N: Number>() -> [Kernel<N>; 8] {
-    [module_1, module_2, module_3, module_4, module_5, module_6, module_7, module_8]
+    [
+        module_1, module_2, module_3, module_4, module_5, module_6, module_7, module_8,
+    ]
 }
 
 /// Adds up `f` at the midpoints: two additions a step besides those of `f`.
@@ -305,13 +318,24 @@ mod tests {
 
     #[test]
     fn each_kernel_does_the_operations_that_it_says_in_the_published_mix() {
-        let start = Start { x: Counted(0.05), h: Counted(0.1), zero: Counted(0.0) };
+        let start = Start {
+            x: Counted(0.05),
+            h: Counted(0.1),
+            zero: Counted(0.0),
+        };
         for (i, (module, kernel)) in MODULES.iter().zip(kernels::<Counted>()).enumerate() {
             COUNTS.set([0; 4]);
             kernel(10, start, &module.coefficients.map(Counted));
-            assert_eq!(COUNTS.get(), module.operations.map(|n| n * 10), "module {}", i + 1);
+            assert_eq!(
+                COUNTS.get(),
+                module.operations.map(|n| n * 10),
+                "module {}",
+                i + 1
+            );
             let total: u64 = module.operations.iter().sum();
-            let percent = module.operations.map(|n| (n as f64 / total as f64 * 100.0).round() as u64);
+            let percent = module
+                .operations
+                .map(|n| (n as f64 / total as f64 * 100.0).round() as u64);
             assert_eq!(percent, PUBLISHED[i], "module {}", i + 1);
         }
     }
@@ -320,9 +344,27 @@ mod tests {
     fn each_kernel_finds_its_integral_and_not_with_a_step_less() {
         let h = 1.0 / STEPS as f64;
         for (i, (module, kernel)) in MODULES.iter().zip(kernels::<f64>()).enumerate() {
-            let run = |steps| module.result(kernel(steps, Start { x: h / 2.0, h, zero: 0.0 }, &module.coefficients), h);
+            let run = |steps| {
+                module.result(
+                    kernel(
+                        steps,
+                        Start {
+                            x: h / 2.0,
+                            h,
+                            zero: 0.0,
+                        },
+                        &module.coefficients,
+                    ),
+                    h,
+                )
+            };
             let off = |result: f64| (result / module.integral - 1.0).abs();
-            assert!(off(run(STEPS)) < TOLERANCE, "module {}: {}", i + 1, run(STEPS));
+            assert!(
+                off(run(STEPS)) < TOLERANCE,
+                "module {}: {}",
+                i + 1,
+                run(STEPS)
+            );
             assert!(off(run(STEPS - 1)) > TOLERANCE, "module {}", i + 1);
         }
     }

@@ -32,7 +32,10 @@ fn flops(s: &mut Session) -> Result<(), Stop> {
     s.word("compiler", &[BUILT_IN])?;
     let number = s.int("module", 1)? as usize;
     let Some(module) = MODULES.get(number - 1) else {
-        return Err(Stop::Fail(format!("there is no module {number}; they are numbered 1 to {}", MODULES.len())));
+        return Err(Stop::Fail(format!(
+            "there is no module {number}; they are numbered 1 to {}",
+            MODULES.len()
+        )));
     };
     let kernel = black_box(kernels::kernels::<f64>()[number - 1]);
     let h = black_box(1.0 / STEPS as f64);
@@ -40,8 +43,16 @@ fn flops(s: &mut Session) -> Result<(), Stop> {
     s.work_per_op(module.flops());
     s.batches(|ops| {
         for _ in 0..ops {
-            let start = Start { x: h / 2.0, h, zero: 0.0 };
-            result = black_box(kernel(black_box(STEPS), start, black_box(&module.coefficients)));
+            let start = Start {
+                x: h / 2.0,
+                h,
+                zero: 0.0,
+            };
+            result = black_box(kernel(
+                black_box(STEPS),
+                start,
+                black_box(&module.coefficients),
+            ));
         }
         right(module, module.result(result, h))
     })
@@ -51,12 +62,21 @@ fn flops(s: &mut Session) -> Result<(), Stop> {
 fn right(module: &Module, result: f64) -> io::Result<()> {
     match (result / module.integral - 1.0).abs() < TOLERANCE {
         true => Ok(()),
-        false => Err(io::Error::other(format!("the result is {result}, and the integral is {}", module.integral))),
+        false => Err(io::Error::other(format!(
+            "the result is {result}, and the integral is {}",
+            module.integral
+        ))),
     }
 }
 
 fn modules() -> Vec<Params> {
-    (1..=MODULES.len() as i64).map(|module| Params::new().with("module", module).with("compiler", BUILT_IN)).collect()
+    (1..=MODULES.len() as i64)
+        .map(|module| {
+            Params::new()
+                .with("module", module)
+                .with("compiler", BUILT_IN)
+        })
+        .collect()
 }
 
 /// The kernels.
@@ -88,7 +108,13 @@ mod tests {
     fn compile(words: &[&str], into: &Path) -> bool {
         let source = into.with_extension("c");
         std::fs::write(&source, SOURCE).unwrap();
-        match Command::new("cc").args(words).arg("-o").arg(into).arg(&source).status() {
+        match Command::new("cc")
+            .args(words)
+            .arg("-o")
+            .arg(into)
+            .arg(&source)
+            .status()
+        {
             Ok(status) => {
                 assert!(status.success());
                 true
@@ -109,13 +135,36 @@ mod tests {
             return;
         }
         let output = Command::new(&program).arg("results").output().unwrap();
-        let results: Vec<f64> = String::from_utf8(output.stdout).unwrap().lines().map(|l| l.parse().unwrap()).collect();
+        let results: Vec<f64> = String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .map(|l| l.parse().unwrap())
+            .collect();
         assert_eq!(results.len(), MODULES.len());
         let h = 1.0 / STEPS as f64;
-        for (i, (kernel, theirs)) in kernels::kernels::<f64>().into_iter().zip(results).enumerate() {
+        for (i, (kernel, theirs)) in kernels::kernels::<f64>()
+            .into_iter()
+            .zip(results)
+            .enumerate()
+        {
             let module = &MODULES[i];
-            let ours = module.result(kernel(STEPS, Start { x: h / 2.0, h, zero: 0.0 }, &module.coefficients), h);
-            assert!((ours / theirs - 1.0).abs() < 1e-12, "module {}: {ours} and {theirs}", i + 1);
+            let ours = module.result(
+                kernel(
+                    STEPS,
+                    Start {
+                        x: h / 2.0,
+                        h,
+                        zero: 0.0,
+                    },
+                    &module.coefficients,
+                ),
+                h,
+            );
+            assert!(
+                (ours / theirs - 1.0).abs() < 1e-12,
+                "module {}: {ours} and {theirs}",
+                i + 1
+            );
         }
     }
 
@@ -140,9 +189,24 @@ mod tests {
         let text = std::fs::read_to_string(&listing).unwrap();
         for (i, module) in MODULES.iter().enumerate() {
             let label = format!("module_{}:", i + 1);
-            let body = text.split(&label).nth(1).unwrap().split(".size").next().unwrap();
-            let count = |name: &str| body.lines().filter(|l| l.trim_start().starts_with(name)).count() as u64;
-            assert_eq!(["addsd", "subsd", "mulsd", "divsd"].map(count), module.operations, "module {}", i + 1);
+            let body = text
+                .split(&label)
+                .nth(1)
+                .unwrap()
+                .split(".size")
+                .next()
+                .unwrap();
+            let count = |name: &str| {
+                body.lines()
+                    .filter(|l| l.trim_start().starts_with(name))
+                    .count() as u64
+            };
+            assert_eq!(
+                ["addsd", "subsd", "mulsd", "divsd"].map(count),
+                module.operations,
+                "module {}",
+                i + 1
+            );
         }
     }
 

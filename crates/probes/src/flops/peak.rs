@@ -169,22 +169,89 @@ mod machine {
 
     chains!(add_1, , "movsd", "xmm", "8", "addsd xmm\\i, xmm15", "");
     chains!(mul_1, , "movsd", "xmm", "8", "mulsd xmm\\i, xmm15", "");
-    chains!(fma_1, "fma", "vmovsd", "xmm", "8", "vfmadd231sd xmm\\i, xmm14, xmm15", "");
+    chains!(
+        fma_1,
+        "fma",
+        "vmovsd",
+        "xmm",
+        "8",
+        "vfmadd231sd xmm\\i, xmm14, xmm15",
+        ""
+    );
     chains!(add_2, , "movupd", "xmm", "16", "addpd xmm\\i, xmm15", "");
     chains!(mul_2, , "movupd", "xmm", "16", "mulpd xmm\\i, xmm15", "");
-    chains!(add_4, "avx", "vmovupd", "ymm", "32", "vaddpd ymm\\i, ymm\\i, ymm15", "vzeroupper");
-    chains!(mul_4, "avx", "vmovupd", "ymm", "32", "vmulpd ymm\\i, ymm\\i, ymm15", "vzeroupper");
-    chains!(fma_4, "avx,fma", "vmovupd", "ymm", "32", "vfmadd231pd ymm\\i, ymm14, ymm15", "vzeroupper");
-    chains!(add_8, "avx512f", "vmovupd", "zmm", "64", "vaddpd zmm\\i, zmm\\i, zmm15", "vzeroupper");
-    chains!(mul_8, "avx512f", "vmovupd", "zmm", "64", "vmulpd zmm\\i, zmm\\i, zmm15", "vzeroupper");
-    chains!(fma_8, "avx512f", "vmovupd", "zmm", "64", "vfmadd231pd zmm\\i, zmm14, zmm15", "vzeroupper");
+    chains!(
+        add_4,
+        "avx",
+        "vmovupd",
+        "ymm",
+        "32",
+        "vaddpd ymm\\i, ymm\\i, ymm15",
+        "vzeroupper"
+    );
+    chains!(
+        mul_4,
+        "avx",
+        "vmovupd",
+        "ymm",
+        "32",
+        "vmulpd ymm\\i, ymm\\i, ymm15",
+        "vzeroupper"
+    );
+    chains!(
+        fma_4,
+        "avx,fma",
+        "vmovupd",
+        "ymm",
+        "32",
+        "vfmadd231pd ymm\\i, ymm14, ymm15",
+        "vzeroupper"
+    );
+    chains!(
+        add_8,
+        "avx512f",
+        "vmovupd",
+        "zmm",
+        "64",
+        "vaddpd zmm\\i, zmm\\i, zmm15",
+        "vzeroupper"
+    );
+    chains!(
+        mul_8,
+        "avx512f",
+        "vmovupd",
+        "zmm",
+        "64",
+        "vmulpd zmm\\i, zmm\\i, zmm15",
+        "vzeroupper"
+    );
+    chains!(
+        fma_8,
+        "avx512f",
+        "vmovupd",
+        "zmm",
+        "64",
+        "vfmadd231pd zmm\\i, zmm14, zmm15",
+        "vzeroupper"
+    );
 
     /// What this CPU has: one number at a time, and its widest vectors.
     pub fn ways() -> Vec<Way> {
-        let way = |kind, op, lanes, run| Way { kind, op, lanes, run };
-        let (avx, fma) = (std::arch::is_x86_feature_detected!("avx"), std::arch::is_x86_feature_detected!("fma"));
+        let way = |kind, op, lanes, run| Way {
+            kind,
+            op,
+            lanes,
+            run,
+        };
+        let (avx, fma) = (
+            std::arch::is_x86_feature_detected!("avx"),
+            std::arch::is_x86_feature_detected!("fma"),
+        );
         let avx512 = std::arch::is_x86_feature_detected!("avx512f");
-        let widest = [(avx512, 8), (avx, 4)].into_iter().find(|(has, _)| *has).map_or(2, |(_, lanes)| lanes);
+        let widest = [(avx512, 8), (avx, 4)]
+            .into_iter()
+            .find(|(has, _)| *has)
+            .map_or(2, |(_, lanes)| lanes);
         let all = [
             way("scalar_add", Op::Add, 1, add_1 as _),
             way("scalar_mul", Op::Mul, 1, mul_1),
@@ -198,7 +265,9 @@ mod machine {
             way("vector_mul", Op::Mul, 8, mul_8),
             way("vector_fma", Op::Fma, 8, fma_8),
         ];
-        let has = |way: &Way| [1, widest].contains(&way.lanes) && (way.op != Op::Fma || fma || way.lanes == 8);
+        let has = |way: &Way| {
+            [1, widest].contains(&way.lanes) && (way.op != Op::Fma || fma || way.lanes == 8)
+        };
         all.into_iter().filter(has).collect()
     }
 }
@@ -218,7 +287,12 @@ mod machine {
 
     /// What every CPU of the architecture has.
     pub fn ways() -> Vec<Way> {
-        let way = |kind, op, lanes, run| Way { kind, op, lanes, run };
+        let way = |kind, op, lanes, run| Way {
+            kind,
+            op,
+            lanes,
+            run,
+        };
         vec![
             way("scalar_add", Op::Add, 1, add_1 as _),
             way("scalar_mul", Op::Mul, 1, mul_1),
@@ -241,7 +315,14 @@ mod machine {
 }
 
 /// The kinds of rows, whether or not this CPU has them.
-const KINDS: [&str; 6] = ["scalar_add", "scalar_mul", "scalar_fma", "vector_add", "vector_mul", "vector_fma"];
+const KINDS: [&str; 6] = [
+    "scalar_add",
+    "scalar_mul",
+    "scalar_fma",
+    "vector_add",
+    "vector_mul",
+    "vector_fma",
+];
 
 impl Way {
     /// Runs the chains and checks that each number went through every step.
@@ -255,10 +336,13 @@ impl Way {
         unsafe { (self.run)(turns, &operands, &mut out) };
         let numbers = &out[..(machine::CHAINS * self.lanes) as usize];
         let expected = self.op.expected(turns * UNROLLED);
-        match numbers.iter().find(|n| (*n / expected - 1.0).abs().partial_cmp(&1e-10) != Some(std::cmp::Ordering::Less))
-        {
+        match numbers.iter().find(|n| {
+            (*n / expected - 1.0).abs().partial_cmp(&1e-10) != Some(std::cmp::Ordering::Less)
+        }) {
             None => Ok(()),
-            Some(wrong) => Err(io::Error::other(format!("a chain holds {wrong} where {expected} is right"))),
+            Some(wrong) => Err(io::Error::other(format!(
+                "a chain holds {wrong} where {expected} is right"
+            ))),
         }
     }
 
@@ -272,7 +356,9 @@ fn peak(s: &mut Session) -> Result<(), Stop> {
     let kind = s.word("kind", &KINDS)?;
     let Some(way) = machine::ways().into_iter().find(|way| way.kind == kind) else {
         let kind = kind.replace('_', " ");
-        return Err(Stop::Skip(format!("this CPU has no {kind}, or there is no assembly for it here")));
+        return Err(Stop::Skip(format!(
+            "this CPU has no {kind}, or there is no assembly for it here"
+        )));
     };
     s.work_per_op(way.flops(TURNS));
     s.repeat(|| way.run_checked(TURNS))?;
@@ -344,7 +430,8 @@ mod tests {
         for way in machine::ways() {
             assert!(KINDS.contains(&way.kind));
             for turns in [1, 7, TURNS] {
-                way.run_checked(turns).unwrap_or_else(|e| panic!("{} {turns}: {e}", way.kind));
+                way.run_checked(turns)
+                    .unwrap_or_else(|e| panic!("{} {turns}: {e}", way.kind));
             }
         }
     }
@@ -352,7 +439,10 @@ mod tests {
     #[test]
     fn a_step_less_is_noticed() {
         for op in [Op::Add, Op::Mul, Op::Fma] {
-            let (all, less) = (op.expected(TURNS * UNROLLED), op.expected(TURNS * UNROLLED - 1));
+            let (all, less) = (
+                op.expected(TURNS * UNROLLED),
+                op.expected(TURNS * UNROLLED - 1),
+            );
             assert!((less / all - 1.0).abs() > 1e-10, "{op:?}");
         }
     }
@@ -360,7 +450,10 @@ mod tests {
     #[test]
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn operations_are_counted_as_chains_times_lanes_times_steps() {
-        let way = machine::ways().into_iter().find(|w| w.kind == "scalar_add").unwrap();
+        let way = machine::ways()
+            .into_iter()
+            .find(|w| w.kind == "scalar_add")
+            .unwrap();
         assert_eq!(way.flops(10), 10 * UNROLLED * machine::CHAINS);
         assert_eq!(Op::Fma.flops(), 2);
     }

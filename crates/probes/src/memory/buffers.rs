@@ -15,7 +15,10 @@ const SIZES: std::ops::RangeInclusive<i64> = 4096..=1 << 30;
 pub(super) fn size(s: &Session) -> Result<usize, Stop> {
     match s.int("size", *SIZES.start())? {
         size if SIZES.contains(&size) => Ok(size as usize),
-        _ => Err(Stop::Fail(format!("a size of more than {} bytes is not taken", SIZES.end()))),
+        _ => Err(Stop::Fail(format!(
+            "a size of more than {} bytes is not taken",
+            SIZES.end()
+        ))),
     }
 }
 
@@ -55,8 +58,17 @@ impl Buffers {
             range.words().fill(1);
             Ok(range)
         };
-        let source = if op == Op::Copy { Some(filled(bytes + SHIFT * size_of::<u64>())?) } else { None };
-        Ok(Buffers { op, range: filled(bytes)?, source, length: bytes / size_of::<u64>() })
+        let source = if op == Op::Copy {
+            Some(filled(bytes + SHIFT * size_of::<u64>())?)
+        } else {
+            None
+        };
+        Ok(Buffers {
+            op,
+            range: filled(bytes)?,
+            source,
+            length: bytes / size_of::<u64>(),
+        })
     }
 
     /// Reads a piece with `one`, writes it, or copies to it.
@@ -85,9 +97,9 @@ pub(super) fn candidates(params: &Params, op: Op) -> Result<Vec<Loop>, Stop> {
         Some("string") if op == Op::Copy => string
             .map(|one| vec![one])
             .ok_or_else(|| Stop::Skip("needs a CPU with string instructions (x86-64)".into())),
-        Some(other) => {
-            Err(Stop::Fail(format!("parameter method must be vector, or string for a copy; it is “{other}”")))
-        }
+        Some(other) => Err(Stop::Fail(format!(
+            "parameter method must be vector, or string for a copy; it is “{other}”"
+        ))),
     }
 }
 
@@ -99,25 +111,39 @@ mod tests {
     fn a_row_allows_the_loops_that_its_method_names() {
         let row = |method: &str| Params::new().with("method", method);
         let of = |params: &Params, op| {
-            candidates(params, op).map(|all| all.into_iter().map(Loop::vector_bytes).collect::<Vec<_>>())
+            candidates(params, op)
+                .map(|all| all.into_iter().map(Loop::vector_bytes).collect::<Vec<_>>())
         };
         let vectors = of(&Params::new(), Op::Read).unwrap();
         assert!(!vectors.contains(&0.0) && vectors.contains(&16.0));
         assert_eq!(of(&row("vector"), Op::Copy).unwrap(), vectors);
-        assert!(of(&row("string"), Op::Copy).is_ok_and(|all| all == [0.0]) || Loop::string().is_none());
+        assert!(
+            of(&row("string"), Op::Copy).is_ok_and(|all| all == [0.0]) || Loop::string().is_none()
+        );
         assert!(matches!(of(&row("string"), Op::Write), Err(Stop::Fail(_))));
-        assert!(matches!(of(&row("telepathy"), Op::Copy), Err(Stop::Fail(_))));
+        assert!(matches!(
+            of(&row("telepathy"), Op::Copy),
+            Err(Stop::Fail(_))
+        ));
     }
 
     #[test]
     fn a_copy_goes_from_one_buffer_to_the_other() {
-        let mut buffers = Buffers::new(Op::Copy, 16 << 10).unwrap_or_else(|stop| panic!("{stop:?}"));
+        let mut buffers =
+            Buffers::new(Op::Copy, 16 << 10).unwrap_or_else(|stop| panic!("{stop:?}"));
         assert_eq!(buffers.length, 1024);
         let source = buffers.source.as_mut().unwrap();
-        source.words().iter_mut().enumerate().for_each(|(i, word)| *word = i as u64);
+        source
+            .words()
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, word)| *word = i as u64);
         buffers.step(Loop::vectors()[0], 0..256);
         let (words, shift) = (buffers.range.words(), SHIFT as u64);
-        assert!(words[..256].iter().copied().eq(shift..shift + 256) && words[256..].iter().all(|w| *w == 1));
+        assert!(
+            words[..256].iter().copied().eq(shift..shift + 256)
+                && words[256..].iter().all(|w| *w == 1)
+        );
         // An odd number of lines, so that the two do not lie alike in their pages.
         assert!((SHIFT * 8).is_multiple_of(64) && !(SHIFT * 8 / 64).is_multiple_of(2));
     }

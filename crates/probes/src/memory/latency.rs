@@ -42,7 +42,12 @@ struct Lines {
 
 impl Lines {
     fn offset(&self, line: usize) -> usize {
-        line * self.stride + if self.stride >= PAGE { line * LINE % PAGE } else { 0 }
+        line * self.stride
+            + if self.stride >= PAGE {
+                line * LINE % PAGE
+            } else {
+                0
+            }
     }
 }
 
@@ -79,7 +84,9 @@ fn generator(mut state: u64) -> impl FnMut() -> u64 {
 /// order, each load independent of the others and so ten times as fast as following the chain.
 fn link(words: &mut [u64], lines: Lines, next: &[u32]) {
     let base = words.as_mut_ptr() as u64;
-    let mut write = |line: usize| words[lines.offset(line) / 8] = base + lines.offset(next[line] as usize) as u64;
+    let mut write = |line: usize| {
+        words[lines.offset(line) / 8] = base + lines.offset(next[line] as usize) as u64
+    };
     if lines.count <= IN_ORDER {
         let mut line = 0;
         for _ in 0..lines.count {
@@ -116,10 +123,15 @@ fn latency(s: &mut Session) -> Result<(), Stop> {
         "huge" => Pages::Huge,
         _ => Pages::Small,
     };
-    let lines = Lines { stride, count: size / stride };
+    let lines = Lines {
+        stride,
+        count: size / stride,
+    };
     if size as u64 > memory_limit() / 2 {
         let mib = size >> 20;
-        return Err(Stop::Skip(format!("needs {mib} MiB of memory, which is more than half of what there is")));
+        return Err(Stop::Skip(format!(
+            "needs {mib} MiB of memory, which is more than half of what there is"
+        )));
     }
     if !stride.is_multiple_of(8) || lines.count < 2 || lines.count > u32::MAX as usize {
         return Err(Stop::Fail(format!(
@@ -146,16 +158,26 @@ fn latency(s: &mut Session) -> Result<(), Stop> {
 fn memory_limit() -> u64 {
     use fingerpost_sys::{cgroup::Hierarchies, procfs::Paths, procfs::memory::Meminfo};
     let paths = Paths::system();
-    let total = Meminfo::parse(&paths.read("proc/meminfo").unwrap_or_default()).map_or(u64::MAX, |info| info.total);
-    Hierarchies::of_self(&paths).limits().memory.map_or(total, |limit| limit.min(total))
+    let total = Meminfo::parse(&paths.read("proc/meminfo").unwrap_or_default())
+        .map_or(u64::MAX, |info| info.total);
+    Hierarchies::of_self(&paths)
+        .limits()
+        .memory
+        .map_or(total, |limit| limit.min(total))
 }
 
 fn row(size: i64, stride: i64, pages: &str) -> Params {
-    Params::new().with("size", size).with("stride", stride).with("pages", pages)
+    Params::new()
+        .with("size", size)
+        .with("stride", stride)
+        .with("pages", pages)
 }
 
 fn primitives() -> Vec<Params> {
-    [16 << 10, 512 << 10, 64 << 20].into_iter().map(|size| row(size, LINE as i64, "small")).collect()
+    [16 << 10, 512 << 10, 64 << 20]
+        .into_iter()
+        .map(|size| row(size, LINE as i64, "small"))
+        .collect()
 }
 
 /// The laboratory's rows: the caches by a chase over lines, the translation buffers by one line per page, each in both
@@ -164,16 +186,37 @@ pub fn sweep() -> Vec<Params> {
     let most = LARGEST.min((memory_limit() / 8) as i64);
     let lines = LINE as i64;
     // Finer where the first two caches of any processor end.
-    let steps = |k: i64| if (14..22).contains(&k) { vec![4, 5, 6, 7] } else { vec![4, 6] };
-    let curve =
-        (12..=30).flat_map(|k| steps(k).into_iter().map(move |part: i64| part << (k - 2))).filter(|size| *size <= most);
-    let every_other = (12..=30).step_by(2).map(|k| 1i64 << k).filter(|size| *size <= most);
-    let pages = [16, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 8192, 16384]
-        .map(|count: i64| count * PAGE as i64);
+    let steps = |k: i64| {
+        if (14..22).contains(&k) {
+            vec![4, 5, 6, 7]
+        } else {
+            vec![4, 6]
+        }
+    };
+    let curve = (12..=30)
+        .flat_map(|k| steps(k).into_iter().map(move |part: i64| part << (k - 2)))
+        .filter(|size| *size <= most);
+    let every_other = (12..=30)
+        .step_by(2)
+        .map(|k| 1i64 << k)
+        .filter(|size| *size <= most);
+    let pages = [
+        16, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 8192, 16384,
+    ]
+    .map(|count: i64| count * PAGE as i64);
     let mut rows: Vec<Params> = curve.map(|size| row(size, lines, "huge")).collect();
-    rows.extend(every_other.map(|size| row(size, lines, "small")).filter(|row| !primitives().contains(row)));
+    rows.extend(
+        every_other
+            .map(|size| row(size, lines, "small"))
+            .filter(|row| !primitives().contains(row)),
+    );
     for kind in ["small", "huge"] {
-        rows.extend(pages.iter().filter(|size| **size <= most).map(|size| row(*size, PAGE as i64, kind)));
+        rows.extend(
+            pages
+                .iter()
+                .filter(|size| **size <= most)
+                .map(|size| row(*size, PAGE as i64, kind)),
+        );
     }
     rows
 }
@@ -215,7 +258,10 @@ mod tests {
     #[test]
     fn the_chain_meets_every_line_once_and_comes_back() {
         for (size, stride) in [(4096, 64), (1 << 20, 64), (1 << 20, 4096), (3 << 18, 4096)] {
-            let lines = Lines { stride, count: size / stride };
+            let lines = Lines {
+                stride,
+                count: size / stride,
+            };
             let mut words = vec![0u64; size / 8];
             link(&mut words, lines, &cycle(lines.count, generator(1)));
             assert_eq!(words.iter().filter(|w| **w != 0).count(), lines.count);
@@ -229,8 +275,12 @@ mod tests {
 
     #[test]
     fn lines_a_page_apart_do_not_share_a_cache_set() {
-        let lines = Lines { stride: PAGE, count: 64 };
-        let sets: std::collections::BTreeSet<usize> = (0..64).map(|i| lines.offset(i) / LINE % 64).collect();
+        let lines = Lines {
+            stride: PAGE,
+            count: 64,
+        };
+        let sets: std::collections::BTreeSet<usize> =
+            (0..64).map(|i| lines.offset(i) / LINE % 64).collect();
         assert_eq!(sets.len(), 64);
         assert!((0..64).all(|i| lines.offset(i) / PAGE == i));
     }
@@ -245,7 +295,11 @@ mod tests {
                 .collect()
         };
         assert_eq!(sizes(64, "huge")[..3], [4096, 6144, 8192]);
-        assert!(sizes(64, "huge").iter().all(|s| *s as u64 <= memory_limit() / 8));
+        assert!(
+            sizes(64, "huge")
+                .iter()
+                .all(|s| *s as u64 <= memory_limit() / 8)
+        );
         assert_eq!(sizes(4096, "small"), sizes(4096, "huge"));
         assert!(primitives().iter().all(|row| !rows.contains(row)));
     }

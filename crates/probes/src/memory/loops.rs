@@ -128,8 +128,13 @@ pub fn fastest(among: &[Loop], mut turn: impl FnMut(Loop)) -> Loop {
             costs[trial] = ns as f64 / f64::from(turns);
         }
     }
-    costs.iter_mut().for_each(|costs| costs.sort_by(f64::total_cmp));
-    let by_median = among.iter().zip(&costs).min_by(|(_, a), (_, b)| a[TRIALS / 2].total_cmp(&b[TRIALS / 2]));
+    costs
+        .iter_mut()
+        .for_each(|costs| costs.sort_by(f64::total_cmp));
+    let by_median = among
+        .iter()
+        .zip(&costs)
+        .min_by(|(_, a), (_, b)| a[TRIALS / 2].total_cmp(&b[TRIALS / 2]));
     by_median.map_or(Loop(Kind::Baseline), |(one, _)| *one)
 }
 
@@ -137,13 +142,17 @@ pub fn fastest(among: &[Loop], mut turn: impl FnMut(Loop)) -> Loop {
 fn sum_body(words: &[u64]) -> u64 {
     let mut sums = [0u64; 16];
     let chunks = words.chunks_exact(16);
-    let rest = chunks.remainder().iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
+    let rest = chunks
+        .remainder()
+        .iter()
+        .fold(0u64, |sum, word| sum.wrapping_add(*word));
     for chunk in chunks {
         for (sum, word) in sums.iter_mut().zip(chunk) {
             *sum = sum.wrapping_add(*word);
         }
     }
-    sums.iter().fold(rest, |total, sum| total.wrapping_add(*sum))
+    sums.iter()
+        .fold(rest, |total, sum| total.wrapping_add(*sum))
 }
 
 /// Stores a value that the compiler does not know: a known one would become a call of memset.
@@ -159,7 +168,10 @@ fn fill_body(words: &mut [u64], value: u64) {
 /// Copies, and adds a zero that the compiler does not know: a plain copy would become a call of memcpy.
 #[inline(always)]
 fn copy_body(to: &mut [u64], from: &[u64], zero: u64) {
-    for (to, from) in to.chunks_exact_mut(TURN_WORDS).zip(from.chunks_exact(TURN_WORDS)) {
+    for (to, from) in to
+        .chunks_exact_mut(TURN_WORDS)
+        .zip(from.chunks_exact(TURN_WORDS))
+    {
         for (to, from) in to.iter_mut().zip(from) {
             *to = from.wrapping_add(zero);
         }
@@ -198,14 +210,21 @@ mod wide {
     pub fn sum_512(words: &[u64]) -> u64 {
         let mut sums = [_mm512_setzero_si512(); VECTORS];
         let turns = words.chunks_exact(TURN_WORDS);
-        let rest = turns.remainder().iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
+        let rest = turns
+            .remainder()
+            .iter()
+            .fold(0u64, |sum, word| sum.wrapping_add(*word));
         for turn in turns {
             for (i, sum) in sums.iter_mut().enumerate() {
                 // SAFETY: a turn has VECTORS vectors.
-                *sum = _mm512_add_epi64(*sum, unsafe { _mm512_loadu_si512(turn.as_ptr().add(i * WORDS).cast()) });
+                *sum = _mm512_add_epi64(*sum, unsafe {
+                    _mm512_loadu_si512(turn.as_ptr().add(i * WORDS).cast())
+                });
             }
         }
-        sums.iter().fold(rest, |total, sum| total.wrapping_add(_mm512_reduce_add_epi64(*sum) as u64))
+        sums.iter().fold(rest, |total, sum| {
+            total.wrapping_add(_mm512_reduce_add_epi64(*sum) as u64)
+        })
     }
 
     #[target_feature(enable = "avx512f")]
@@ -291,13 +310,19 @@ mod tests {
             assert_eq!(one.sum(&words), 255 * 128, "{one:?}");
             assert_eq!(one.sum(&words[..19]), 171, "{one:?}");
             one.fill(&mut words[64..], 3);
-            assert!(words[..64].iter().copied().eq(0..64) && words[64..].iter().all(|w| *w == 3), "{one:?}");
+            assert!(
+                words[..64].iter().copied().eq(0..64) && words[64..].iter().all(|w| *w == 3),
+                "{one:?}"
+            );
         }
         for one in copying() {
             let words: Vec<u64> = (0..256).collect();
             let mut copied = vec![0; 256];
             one.copy(&mut copied[64..], &words[..192]);
-            assert!(copied[..64].iter().all(|w| *w == 0) && copied[64..] == words[..192], "{one:?}");
+            assert!(
+                copied[..64].iter().all(|w| *w == 0) && copied[64..] == words[..192],
+                "{one:?}"
+            );
         }
     }
 
@@ -311,14 +336,27 @@ mod tests {
                     std::hint::spin_loop();
                 }
             };
-            assert_eq!(fastest(&all, |one| until(if one == *wanted { 1_000 } else { 50_000 })), *wanted);
+            assert_eq!(
+                fastest(&all, |one| until(if one == *wanted {
+                    1_000
+                } else {
+                    50_000
+                })),
+                *wanted
+            );
         }
     }
 
     #[test]
     fn widths_fall_and_the_string_instruction_has_none() {
-        let widths: Vec<f64> = Loop::vectors().into_iter().map(Loop::vector_bytes).collect();
-        assert!(widths.windows(2).all(|w| w[0] > w[1]) && widths.last() == Some(&16.0), "{widths:?}");
+        let widths: Vec<f64> = Loop::vectors()
+            .into_iter()
+            .map(Loop::vector_bytes)
+            .collect();
+        assert!(
+            widths.windows(2).all(|w| w[0] > w[1]) && widths.last() == Some(&16.0),
+            "{widths:?}"
+        );
         assert!(Loop::string().is_none_or(|one| one.vector_bytes() == 0.0));
     }
 }

@@ -29,13 +29,30 @@ impl Range {
     /// [`Range::require_huge`].
     pub fn map(bytes: usize, pages: Pages) -> Result<Range, Stop> {
         let bytes = bytes.next_multiple_of(4096);
-        let mapped = if pages == Pages::Huge { bytes.next_multiple_of(HUGE) } else { bytes };
-        let whole = if mapped >= HUGE { mapped.next_multiple_of(HUGE) + HUGE } else { mapped };
-        let advice = if pages == Pages::Small { libc::MADV_NOHUGEPAGE } else { libc::MADV_HUGEPAGE };
-        let begin = new_mapping(whole, READ_WRITE, ANONYMOUS | libc::MAP_NORESERVE, -1)? as *mut libc::c_void;
+        let mapped = if pages == Pages::Huge {
+            bytes.next_multiple_of(HUGE)
+        } else {
+            bytes
+        };
+        let whole = if mapped >= HUGE {
+            mapped.next_multiple_of(HUGE) + HUGE
+        } else {
+            mapped
+        };
+        let advice = if pages == Pages::Small {
+            libc::MADV_NOHUGEPAGE
+        } else {
+            libc::MADV_HUGEPAGE
+        };
+        let begin = new_mapping(whole, READ_WRITE, ANONYMOUS | libc::MAP_NORESERVE, -1)?
+            as *mut libc::c_void;
         // SAFETY: the mapping is new; the advice and the cutting off of the ends stay inside it.
         unsafe {
-            let skipped = if whole > mapped { begin.cast::<u8>().align_offset(HUGE) } else { 0 };
+            let skipped = if whole > mapped {
+                begin.cast::<u8>().align_offset(HUGE)
+            } else {
+                0
+            };
             let at = begin.cast::<u8>().add(skipped);
             if skipped > 0 {
                 libc::munmap(begin, skipped);
@@ -45,7 +62,11 @@ impl Range {
             }
             // Refused only by kernels that have no huge pages at all.
             libc::madvise(at.cast(), mapped, advice);
-            Ok(Range { at: at.cast(), mapped, bytes })
+            Ok(Range {
+                at: at.cast(),
+                mapped,
+                bytes,
+            })
         }
     }
 
@@ -57,14 +78,18 @@ impl Range {
 
     /// Checks that the range, which must have been written, is in huge pages.
     pub fn require_huge(&self) -> Result<(), Stop> {
-        let rollup =
-            std::fs::read_to_string("/proc/self/smaps_rollup").or_else(|_| std::fs::read_to_string("/proc/self/smaps"));
+        let rollup = std::fs::read_to_string("/proc/self/smaps_rollup")
+            .or_else(|_| std::fs::read_to_string("/proc/self/smaps"));
         if huge_bytes(&rollup?) >= self.bytes {
             return Ok(());
         }
-        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+            .unwrap_or_default();
         Err(Stop::Skip(match setting.contains("[never]") {
-            true => "huge pages are turned off: /sys/kernel/mm/transparent_hugepage/enabled is never".to_owned(),
+            true => {
+                "huge pages are turned off: /sys/kernel/mm/transparent_hugepage/enabled is never"
+                    .to_owned()
+            }
             false => "the kernel gave base pages where huge ones were asked for".to_owned(),
         }))
     }
@@ -79,7 +104,13 @@ impl Drop for Range {
 
 /// Bytes of a process's own memory that are in huge pages, from `smaps` or `smaps_rollup`.
 fn huge_bytes(smaps: &str) -> usize {
-    let kilobytes = |line: &str| line.strip_prefix("AnonHugePages:")?.trim().strip_suffix(" kB")?.parse::<usize>().ok();
+    let kilobytes = |line: &str| {
+        line.strip_prefix("AnonHugePages:")?
+            .trim()
+            .strip_suffix(" kB")?
+            .parse::<usize>()
+            .ok()
+    };
     smaps.lines().filter_map(kilobytes).sum::<usize>() * 1024
 }
 
@@ -101,7 +132,13 @@ mod tests {
     #[test]
     fn a_range_in_huge_pages_lies_in_whole_ones_or_says_why_not() {
         let mut range = map(64 << 10, Pages::Huge);
-        assert_eq!((range.words().as_ptr() as usize % HUGE, range.words().len() * 8), (0, 64 << 10));
+        assert_eq!(
+            (
+                range.words().as_ptr() as usize % HUGE,
+                range.words().len() * 8
+            ),
+            (0, 64 << 10)
+        );
         range.words().fill(1);
         match range.require_huge() {
             Ok(()) => {}

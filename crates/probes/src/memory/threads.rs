@@ -40,13 +40,17 @@ struct Mark(AtomicU64);
 
 /// Turns and nanoseconds between two marks, each modulo its own width.
 fn between(before: u64, after: u64) -> (u64, u64) {
-    let turns = (after >> TIME_BITS).wrapping_sub(before >> TIME_BITS) & ((1 << (64 - TIME_BITS)) - 1);
+    let turns =
+        (after >> TIME_BITS).wrapping_sub(before >> TIME_BITS) & ((1 << (64 - TIME_BITS)) - 1);
     (turns, after.wrapping_sub(before) & ((1 << TIME_BITS) - 1))
 }
 
 impl Mark {
     fn set(&self, turns: u64) {
-        self.0.store((turns << TIME_BITS) | (now_ns() & ((1 << TIME_BITS) - 1)), Ordering::Release);
+        self.0.store(
+            (turns << TIME_BITS) | (now_ns() & ((1 << TIME_BITS) - 1)),
+            Ordering::Release,
+        );
     }
 
     fn get(&self) -> u64 {
@@ -73,7 +77,12 @@ struct Walk {
 impl Walk {
     /// Fresh memory, and the fastest of `candidates` on it.
     fn new(op: Op, size: usize, candidates: &[Loop]) -> Result<Walk, Stop> {
-        let mut walk = Walk { buffers: Buffers::new(op, size)?, one: candidates[0], at: 0, turns: 0 };
+        let mut walk = Walk {
+            buffers: Buffers::new(op, size)?,
+            one: candidates[0],
+            at: 0,
+            turns: 0,
+        };
         walk.one = fastest(candidates, |one| {
             walk.one = one;
             walk.advance();
@@ -105,10 +114,15 @@ pub fn measure(s: &mut Session, op: Op) -> Result<(), Stop> {
     let threads = s.int("threads", 1)? as usize;
     let size = size(s)?;
     if threads > MOST {
-        return Err(Stop::Fail(format!("more than {MOST} threads are not taken")));
+        return Err(Stop::Fail(format!(
+            "more than {MOST} threads are not taken"
+        )));
     }
     if threads > s.cpus().len() {
-        return Err(Stop::Skip(format!("needs {threads} CPUs, and this process may use {}", s.cpus().len())));
+        return Err(Stop::Skip(format!(
+            "needs {threads} CPUs, and this process may use {}",
+            s.cpus().len()
+        )));
     }
     if threads > 1 {
         s.use_second_cpu();
@@ -129,7 +143,11 @@ pub fn measure(s: &mut Session, op: Op) -> Result<(), Stop> {
         while now_ns() - begin < WINDOW_NS {
             own.turn(&marks[0]);
         }
-        let rates: Vec<f64> = before.iter().zip(marks).map(|(before, mark)| rate(*before, mark.get())).collect();
+        let rates: Vec<f64> = before
+            .iter()
+            .zip(marks)
+            .map(|(before, mark)| rate(*before, mark.get()))
+            .collect();
         // A partner that moved nothing in a millisecond had lost its CPU.
         Ok((rates.iter().sum(), rates.contains(&0.0)))
     })?;
@@ -139,7 +157,8 @@ pub fn measure(s: &mut Session, op: Op) -> Result<(), Stop> {
 
 /// What a partner does until it is ended.
 fn work(op: Op, size: usize, candidates: &[Loop], mark: &Mark) -> io::Result<()> {
-    let mut walk = Walk::new(op, size, candidates).map_err(|stop| io::Error::other(format!("{stop:?}")))?;
+    let mut walk =
+        Walk::new(op, size, candidates).map_err(|stop| io::Error::other(format!("{stop:?}")))?;
     loop {
         walk.turn(mark);
     }
@@ -150,7 +169,10 @@ fn wait_for(partners: &[Mark]) -> Result<(), Stop> {
     let deadline = now_ns() + READY_NS;
     while partners.iter().any(|mark| mark.get() == 0) {
         if now_ns() > deadline {
-            return Err(Stop::Fail(format!("a partner process did not begin within {} s", READY_NS / 1_000_000_000)));
+            return Err(Stop::Fail(format!(
+                "a partner process did not begin within {} s",
+                READY_NS / 1_000_000_000
+            )));
         }
         std::thread::yield_now();
     }
@@ -160,16 +182,31 @@ fn wait_for(partners: &[Mark]) -> Result<(), Stop> {
 /// Bytes a second between two marks; 0 when they are the same.
 fn rate(before: u64, after: u64) -> f64 {
     let (turns, ns) = between(before, after);
-    if ns == 0 { 0.0 } else { (turns * TURN as u64) as f64 * 1e9 / ns as f64 }
+    if ns == 0 {
+        0.0
+    } else {
+        (turns * TURN as u64) as f64 * 1e9 / ns as f64
+    }
 }
 
 /// The laboratory's rows: each of [`SIZES`] on one CPU, two, four and so on to all.
 pub fn sweep() -> Vec<Params> {
-    let all = std::thread::available_parallelism().map_or(1, usize::from).min(MOST);
-    let mut counts: Vec<usize> = std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < all).collect();
+    let all = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(MOST);
+    let mut counts: Vec<usize> = std::iter::successors(Some(1), |n| Some(n * 2))
+        .take_while(|n| *n < all)
+        .collect();
     counts.push(all);
-    let row = |size: i64, threads: &usize| Params::new().with("size", size).with("threads", *threads as i64);
-    SIZES.into_iter().flat_map(|size| counts.iter().map(move |threads| row(size, threads))).collect()
+    let row = |size: i64, threads: &usize| {
+        Params::new()
+            .with("size", size)
+            .with("threads", *threads as i64)
+    };
+    SIZES
+        .into_iter()
+        .flat_map(|size| counts.iter().map(move |threads| row(size, threads)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -179,7 +216,10 @@ mod tests {
     #[test]
     fn a_rate_is_bytes_over_the_time_between_two_marks() {
         let mark = |turns: u64, ns: u64| (turns << TIME_BITS) | (ns & ((1 << TIME_BITS) - 1));
-        assert_eq!(rate(mark(5, 1000), mark(15, 2000)), 10.0 * TURN as f64 / 1e-6);
+        assert_eq!(
+            rate(mark(5, 1000), mark(15, 2000)),
+            10.0 * TURN as f64 / 1e-6
+        );
         assert_eq!(rate(mark(5, 1000), mark(5, 1000)), 0.0);
         // Both the time and the turns may start anew.
         let last = (1u64 << TIME_BITS) - 1;
@@ -189,12 +229,14 @@ mod tests {
     #[test]
     fn a_turn_moves_all_that_it_counts() {
         let mark = Mark::default();
-        let mut walk = Walk::new(Op::Write, 3 << 12, &Loop::vectors()).unwrap_or_else(|stop| panic!("{stop:?}"));
+        let mut walk = Walk::new(Op::Write, 3 << 12, &Loop::vectors())
+            .unwrap_or_else(|stop| panic!("{stop:?}"));
         let begun = walk.at;
         walk.turn(&mark);
         assert!(walk.buffers.range.words().iter().all(|w| *w == 7));
         assert_eq!((walk.turns, walk.at), (1, (begun + TURN / 8) % (3 << 9)));
-        let mut walk = Walk::new(Op::Copy, 1 << 14, &Loop::vectors()).unwrap_or_else(|stop| panic!("{stop:?}"));
+        let mut walk = Walk::new(Op::Copy, 1 << 14, &Loop::vectors())
+            .unwrap_or_else(|stop| panic!("{stop:?}"));
         walk.buffers.source.as_mut().unwrap().words().fill(9);
         walk.turn(&mark);
         assert!(walk.buffers.range.words().iter().all(|w| *w == 9));
@@ -202,8 +244,17 @@ mod tests {
 
     #[test]
     fn the_sweep_goes_from_one_cpu_to_all() {
-        let threads: Vec<i64> = sweep().iter().filter_map(|row| row.int("threads")).collect();
-        let all = std::thread::available_parallelism().unwrap().get().min(MOST) as i64;
-        assert_eq!((threads.iter().min(), threads.iter().max()), (Some(&1), Some(&all)));
+        let threads: Vec<i64> = sweep()
+            .iter()
+            .filter_map(|row| row.int("threads"))
+            .collect();
+        let all = std::thread::available_parallelism()
+            .unwrap()
+            .get()
+            .min(MOST) as i64;
+        assert_eq!(
+            (threads.iter().min(), threads.iter().max()),
+            (Some(&1), Some(&all))
+        );
     }
 }

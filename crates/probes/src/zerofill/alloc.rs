@@ -27,21 +27,30 @@ fn by_api(s: &mut Session, touched: bool) -> Result<(), Stop> {
         }
         "memfd" => run(s, api::Memfd, touched),
         "hugetlb" => {
-            let granule = huge_pages_for(bytes, &std::fs::read_to_string("/proc/meminfo").unwrap_or_default())
-                .map_err(Stop::Skip)?;
+            let granule = huge_pages_for(
+                bytes,
+                &std::fs::read_to_string("/proc/meminfo").unwrap_or_default(),
+            )
+            .map_err(Stop::Skip)?;
             run(s, Mmap::huge(granule), touched)
         }
-        other => Err(Stop::Fail(format!("there is no way to get memory called “{other}” on this system"))),
+        other => Err(Stop::Fail(format!(
+            "there is no way to get memory called “{other}” on this system"
+        ))),
     }
 }
 
 fn malloc(s: &mut Session, touched: bool, on_its_side: bool) -> Result<(), Stop> {
     if !on_its_side {
         let kib = api::MMAP_THRESHOLD >> 10;
-        return Err(Stop::Skip(format!("so many pages are on the other side of malloc's threshold of {kib} KiB")));
+        return Err(Stop::Skip(format!(
+            "so many pages are on the other side of malloc's threshold of {kib} KiB"
+        )));
     }
     if !api::fix_malloc_threshold() {
-        return Err(Stop::Skip("needs a C library whose malloc has a threshold that can be set (glibc)".into()));
+        return Err(Stop::Skip(
+            "needs a C library whose malloc has a threshold that can be set (glibc)".into(),
+        ));
     }
     run(s, Malloc, touched)
 }
@@ -49,10 +58,15 @@ fn malloc(s: &mut Session, touched: bool, on_its_side: bool) -> Result<(), Stop>
 /// The size of a reserved huge page when enough of them are free for `bytes`, else what to do.
 fn huge_pages_for(bytes: usize, meminfo: &str) -> Result<usize, String> {
     let field = |name: &str| {
-        let line = meminfo.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
+        let line = meminfo
+            .lines()
+            .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
         line.split_ascii_whitespace().next()?.parse::<usize>().ok()
     };
-    let (Some(free), Some(kib)) = (field("HugePages_Free"), field("Hugepagesize").filter(|k| *k > 0)) else {
+    let (Some(free), Some(kib)) = (
+        field("HugePages_Free"),
+        field("Hugepagesize").filter(|k| *k > 0),
+    ) else {
         return Err("the kernel has no reserved huge pages (CONFIG_HUGETLBFS)".into());
     };
     let needed = bytes.div_ceil(kib << 10);
@@ -124,12 +138,22 @@ mod tests {
     #[test]
     fn reserved_huge_pages_are_used_only_where_enough_are_free() {
         let meminfo = |free: usize| {
-            format!("MemTotal: 100 kB\nHugePages_Total: 9\nHugePages_Free: {free}\nHugepagesize: 2048 kB\n")
+            format!(
+                "MemTotal: 100 kB\nHugePages_Total: 9\nHugePages_Free: {free}\nHugepagesize: 2048 kB\n"
+            )
         };
         assert_eq!(huge_pages_for(4096, &meminfo(1)), Ok(2 << 20));
         assert_eq!(huge_pages_for(4096 * 4096, &meminfo(8)), Ok(2 << 20));
-        assert!(huge_pages_for(4096 * 4096, &meminfo(7)).unwrap_err().contains("vm.nr_hugepages=16"));
-        assert!(huge_pages_for(4096, "MemTotal: 1 kB\n").unwrap_err().contains("CONFIG_HUGETLBFS"));
+        assert!(
+            huge_pages_for(4096 * 4096, &meminfo(7))
+                .unwrap_err()
+                .contains("vm.nr_hugepages=16")
+        );
+        assert!(
+            huge_pages_for(4096, "MemTotal: 1 kB\n")
+                .unwrap_err()
+                .contains("CONFIG_HUGETLBFS")
+        );
     }
 
     #[test]

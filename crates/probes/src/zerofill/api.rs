@@ -15,7 +15,11 @@ pub trait Memory {
 /// Fails with the error of the last system call unless its answer is good.
 #[inline(always)]
 fn good(yes: bool) -> io::Result<()> {
-    if yes { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if yes {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// `mmap` of private anonymous memory, with further flags.
@@ -27,19 +31,31 @@ pub struct Mmap {
 impl Mmap {
     /// The ordinary mapping.
     pub fn plain() -> Mmap {
-        Mmap { flags: ANONYMOUS, granule: 1 }
+        Mmap {
+            flags: ANONYMOUS,
+            granule: 1,
+        }
     }
 
     /// A mapping of reserved huge pages; lengths are rounded up to them.
     pub fn huge(granule: usize) -> Mmap {
-        Mmap { flags: ANONYMOUS | libc::MAP_HUGETLB, granule }
+        Mmap {
+            flags: ANONYMOUS | libc::MAP_HUGETLB,
+            granule,
+        }
     }
 }
 
 impl Memory for Mmap {
     #[inline(always)]
     fn get(&mut self, bytes: usize) -> io::Result<usize> {
-        map(0, bytes.next_multiple_of(self.granule), READ_WRITE, self.flags, -1)
+        map(
+            0,
+            bytes.next_multiple_of(self.granule),
+            READ_WRITE,
+            self.flags,
+            -1,
+        )
     }
 
     #[inline(always)]
@@ -120,7 +136,10 @@ impl Mremap {
     fn resize(&self, from: usize, to: usize) -> io::Result<()> {
         // SAFETY: the mapping is ours; without MREMAP_MAYMOVE it grows where it lies, into the room kept for it, or not
         // at all.
-        good(unsafe { libc::mremap(self.stem as *mut libc::c_void, from, to, 0) } != libc::MAP_FAILED)
+        good(
+            unsafe { libc::mremap(self.stem as *mut libc::c_void, from, to, 0) }
+                != libc::MAP_FAILED,
+        )
     }
 }
 
@@ -185,8 +204,11 @@ mod tests {
         exercise(&mut Malloc, 3 * page, false).unwrap();
         exercise(&mut Memfd, 3 * page, true).unwrap();
         // Another test's thread may map something into the room that a probe's process has for itself.
-        let grows =
-            |_| Mremap::new(3 * page, page).and_then(|mut memory| exercise(&mut memory, 3 * page, true)).is_ok();
+        let grows = |_| {
+            Mremap::new(3 * page, page)
+                .and_then(|mut memory| exercise(&mut memory, 3 * page, true))
+                .is_ok()
+        };
         assert!((0..50).any(grows));
     }
 }

@@ -51,7 +51,9 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     let at = map(0, bytes, READ_WRITE, ANONYMOUS, -1)?;
     touch(at, pages, page);
     if cold && !flush(at, bytes) {
-        return Err(Stop::Skip("needs a CPU whose caches user code may flush (x86-64, AArch64)".into()));
+        return Err(Stop::Skip(
+            "needs a CPU whose caches user code may flush (x86-64, AArch64)".into(),
+        ));
     }
     s.work_per_op(pages as u64);
     if !cold {
@@ -78,7 +80,11 @@ pub static PROBES: &[Probe] = &[Probe {
     pitfalls: "the kernel clears pages through its own mapping and with its own instruction; it seldom finds them as \
         warm as the first rows here or as cold as the last.",
     variants: || {
-        [per_pages("state", "warm", &[1, 16, 64, 256, 4096]), per_pages("state", "cold", &[16, 256, 4096])].concat()
+        [
+            per_pages("state", "warm", &[1, 16, 64, 256, 4096]),
+            per_pages("state", "cold", &[16, 256, 4096]),
+        ]
+        .concat()
     },
     run,
     ..FAMILY
@@ -95,6 +101,9 @@ mod tests {
         let at = memory.as_mut_ptr() as usize;
         flush(at, memory.len());
         zero(at, 2, page);
-        assert!(memory[..2 * page].iter().all(|b| *b == 0) && memory[2 * page..].iter().all(|b| *b == 1));
+        assert!(
+            memory[..2 * page].iter().all(|b| *b == 0)
+                && memory[2 * page..].iter().all(|b| *b == 1)
+        );
     }
 }

@@ -26,5 +26,11 @@ mod zeroing;
 use crate::probe::Probe;
 
 /// Every probe of the laboratory.
-pub static PROBES: &[&[Probe]] =
-    &[alloc::PROBES, phase::PROBES, prefault::PROBES, clear::PROBES, zeroing::PROBES, profile::PROBES];
+pub static PROBES: &[&[Probe]] = &[
+    alloc::PROBES,
+    phase::PROBES,
+    prefault::PROBES,
+    clear::PROBES,
+    zeroing::PROBES,
+    profile::PROBES,
+];

@@ -9,7 +9,10 @@ use crate::probe::{Exercises, Probe, latency, rows, table};
 use crate::session::{Session, Stop};
 
 /// What the laboratory's probes share.
-pub(super) const FAMILY: Probe = Probe { lab: Some("zerofill"), ..latency(&table::ZEROFILL, Exercises::Fault) };
+pub(super) const FAMILY: Probe = Probe {
+    lab: Some("zerofill"),
+    ..latency(&table::ZEROFILL, Exercises::Fault)
+};
 
 /// The most pages that a row may ask for: 1 GiB of the smallest pages.
 const MAX_PAGES: i64 = 1 << 18;
@@ -18,7 +21,9 @@ const MAX_PAGES: i64 = 1 << 18;
 pub(super) fn pages_of(params: &Params) -> Result<(usize, usize), Stop> {
     match params.int("pages") {
         Some(n @ 1..=MAX_PAGES) => Ok((n as usize, n as usize * page_size())),
-        _ => Err(Stop::Fail(format!("parameter pages must be a whole number from 1 to {MAX_PAGES}"))),
+        _ => Err(Stop::Fail(format!(
+            "parameter pages must be a whole number from 1 to {MAX_PAGES}"
+        ))),
     }
 }
 
@@ -63,5 +68,8 @@ pub(super) fn with_faults(
 
 /// One row per number of pages, each with this parameter.
 pub(super) fn per_pages(key: &str, value: &str, pages: &[i64]) -> Vec<Params> {
-    rows("pages", pages.iter().copied()).into_iter().map(|row| row.with(key, value)).collect()
+    rows("pages", pages.iter().copied())
+        .into_iter()
+        .map(|row| row.with(key, value))
+        .collect()
 }

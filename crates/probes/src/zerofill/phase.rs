@@ -14,8 +14,12 @@ use crate::probe::Probe;
 use crate::session::{Session, Stop, now_ns};
 
 /// The phases: the name, whether pages are touched, and which of the three times it is.
-const PHASES: [(&str, bool, usize); 4] =
-    [("allocate", false, 0), ("free_untouched", false, 2), ("touch", true, 1), ("free_touched", true, 2)];
+const PHASES: [(&str, bool, usize); 4] = [
+    ("allocate", false, 0),
+    ("free_untouched", false, 2),
+    ("touch", true, 1),
+    ("free_touched", true, 2),
+];
 
 /// Regions that exist at once, and the most pages that are touched in them together.
 const REGIONS: usize = 16;
@@ -35,7 +39,13 @@ impl Places {
     fn find(pages: usize, bytes: usize, count: usize) -> io::Result<Places> {
         let (page, table) = (page_size(), table_reach());
         let stride = (bytes + page).next_multiple_of(table);
-        Ok(Places { first: place(stride * count, table, 0)?, stride, bytes, pages, page })
+        Ok(Places {
+            first: place(stride * count, table, 0)?,
+            stride,
+            bytes,
+            pages,
+            page,
+        })
     }
 
     fn starts(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
@@ -46,7 +56,9 @@ impl Places {
     fn allocate(&self, count: usize) -> io::Result<()> {
         for start in self.starts(count) {
             if map(start, self.bytes, READ_WRITE, ANONYMOUS, -1)? != start {
-                return Err(io::Error::other("the kernel did not map memory where there was room for it"));
+                return Err(io::Error::other(
+                    "the kernel did not map memory where there was room for it",
+                ));
             }
         }
         Ok(())
@@ -58,10 +70,12 @@ impl Places {
         self.allocate(count)?;
         let allocated = now_ns();
         if touched {
-            self.starts(count).for_each(|start| touch(start, self.pages, self.page));
+            self.starts(count)
+                .for_each(|start| touch(start, self.pages, self.page));
         }
         let reached = now_ns();
-        self.starts(count).try_for_each(|start| unmap(start, self.bytes))?;
+        self.starts(count)
+            .try_for_each(|start| unmap(start, self.bytes))?;
         Ok([allocated - begin, reached - allocated, now_ns() - reached])
     }
 }
@@ -69,15 +83,25 @@ impl Places {
 fn run(s: &mut Session) -> Result<(), Stop> {
     let (pages, bytes) = pages_of(s.params())?;
     let wanted = s.word("phase", &PHASES.map(|phase| phase.0))?;
-    let (_, touched, part) = PHASES.into_iter().find(|phase| phase.0 == wanted).unwrap_or(PHASES[2]);
-    let most = if touched { (TOUCHED / pages).clamp(1, REGIONS) } else { REGIONS };
+    let (_, touched, part) = PHASES
+        .into_iter()
+        .find(|phase| phase.0 == wanted)
+        .unwrap_or(PHASES[2]);
+    let most = if touched {
+        (TOUCHED / pages).clamp(1, REGIONS)
+    } else {
+        REGIONS
+    };
     base_pages_only();
     let places = Places::find(pages, bytes, most)?;
     s.timed_batches(|ops| in_chunks(ops, most, |count| Ok(places.cycle(touched, count)?[part])))
 }
 
 fn variants() -> Vec<Params> {
-    PHASES.iter().flat_map(|(name, ..)| per_pages("phase", name, &[1, 2, 4, 16, 256])).collect()
+    PHASES
+        .iter()
+        .flat_map(|(name, ..)| per_pages("phase", name, &[1, 2, 4, 16, 256]))
+        .collect()
 }
 
 /// The probes of this file.

@@ -18,7 +18,13 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 /// each time.
 pub(super) fn place(bytes: usize, alignment: usize, offset: usize) -> io::Result<usize> {
     let room = bytes + offset + 2 * alignment;
-    let start = map(0, room, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE, -1)?;
+    let start = map(
+        0,
+        room,
+        libc::PROT_NONE,
+        ANONYMOUS | libc::MAP_NORESERVE,
+        -1,
+    )?;
     unmap(start, room)?;
     Ok(start.next_multiple_of(alignment) + offset)
 }
@@ -27,7 +33,10 @@ pub(super) fn place(bytes: usize, alignment: usize, offset: usize) -> io::Result
 #[inline(always)]
 fn advise(at: usize, bytes: usize, advice: i32) -> io::Result<()> {
     // SAFETY: the mapping is ours, and none of the advice used here changes its content.
-    check(i64::from(unsafe { libc::madvise(at as *mut libc::c_void, bytes, advice) })).map(drop)
+    check(i64::from(unsafe {
+        libc::madvise(at as *mut libc::c_void, bytes, advice)
+    }))
+    .map(drop)
 }
 
 /// A way to have pages mapped, as the loop needs it.
@@ -57,7 +66,14 @@ impl Way {
 
     /// Large pages for the row in so many bytes of this place.
     fn in_large_pages(at: usize, bytes: usize, pages: usize) -> Way {
-        Way { at, bytes, flags: ANONYMOUS, advice: Some(libc::MADV_HUGEPAGE), pages, reads: false }
+        Way {
+            at,
+            bytes,
+            flags: ANONYMOUS,
+            advice: Some(libc::MADV_HUGEPAGE),
+            pages,
+            reads: false,
+        }
     }
 
     /// Maps, has the pages faulted in, uses so many of them, and unmaps.
@@ -86,11 +102,29 @@ fn read(at: usize, pages: usize, page: usize) {
 
 fn run(s: &mut Session) -> Result<(), Stop> {
     let (pages, bytes) = pages_of(s.params())?;
-    let how =
-        s.word("how", &["touch", "populate", "madvise", "thp", "thp_read", "mthp", "file_touch", "file_populate"])?;
+    let how = s.word(
+        "how",
+        &[
+            "touch",
+            "populate",
+            "madvise",
+            "thp",
+            "thp_read",
+            "mthp",
+            "file_touch",
+            "file_populate",
+        ],
+    )?;
     let huge = table_reach();
     let plain = |flags, advice| -> io::Result<Way> {
-        Ok(Way { at: place(bytes, huge, 0)?, bytes, flags: ANONYMOUS | flags, advice, pages, reads: false })
+        Ok(Way {
+            at: place(bytes, huge, 0)?,
+            bytes,
+            flags: ANONYMOUS | flags,
+            advice,
+            pages,
+            reads: false,
+        })
     };
     if !how.contains("thp") {
         base_pages_only();
@@ -101,7 +135,9 @@ fn run(s: &mut Session) -> Result<(), Stop> {
         "madvise" => {
             let way = plain(0, Some(libc::MADV_POPULATE_WRITE))?;
             way.once(page_size()).map_err(|e| match e.raw_os_error() {
-                Some(libc::EINVAL) => Stop::Skip("needs MADV_POPULATE_WRITE: Linux 5.14 or later".into()),
+                Some(libc::EINVAL) => {
+                    Stop::Skip("needs MADV_POPULATE_WRITE: Linux 5.14 or later".into())
+                }
                 _ => e.into(),
             })?;
             anonymous(s, way, None)
@@ -111,14 +147,17 @@ fn run(s: &mut Session) -> Result<(), Stop> {
             anonymous(s, way, Some(way.bytes / huge))
         }
         "thp_read" => {
-            let zero_page =
-                std::fs::read_to_string(format!("{THP}/use_zero_page")).is_ok_and(|text| text.trim() == "1");
+            let zero_page = std::fs::read_to_string(format!("{THP}/use_zero_page"))
+                .is_ok_and(|text| text.trim() == "1");
             if !zero_page {
                 return Err(Stop::Skip(format!(
                     "the kernel gives readers no shared huge page of zeroes: as root, echo 1 > {THP}/use_zero_page"
                 )));
             }
-            let way = Way { reads: true, ..Way::huge(pages, bytes)? };
+            let way = Way {
+                reads: true,
+                ..Way::huge(pages, bytes)?
+            };
             anonymous(s, way, Some(way.bytes / huge))
         }
         "mthp" => multi_size(s, pages, bytes, huge),
@@ -146,7 +185,10 @@ fn multi_size(s: &mut Session, pages: usize, bytes: usize, huge: usize) -> Resul
     let size = multi_size_page(huge).map_err(Stop::Skip)?;
     let whole = bytes.next_multiple_of(size);
     if whole >= huge {
-        return Err(Stop::Skip(format!("a region of {} KiB would be given whole huge pages", whole >> 10)));
+        return Err(Stop::Skip(format!(
+            "a region of {} KiB would be given whole huge pages",
+            whole >> 10
+        )));
     }
     let way = Way::in_large_pages(place(whole, huge, size)?, whole, pages);
     anonymous(s, way, Some(bytes.div_ceil(size)))
@@ -154,27 +196,44 @@ fn multi_size(s: &mut Session, pages: usize, bytes: usize, huge: usize) -> Resul
 
 /// The chosen word of a setting such as `always [madvise] never`.
 fn chosen(text: &str) -> &str {
-    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("", |(word, _)| word)
+    text.split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map_or("", |(word, _)| word)
 }
 
 /// The size of a transparent huge page where a program may ask for them, else what to do.
 fn transparent_huge_page() -> Result<usize, String> {
     let read = |name: &str| std::fs::read_to_string(format!("{THP}/{name}")).unwrap_or_default();
-    let size = read("hpage_pmd_size").trim().parse().ok().filter(|n: &usize| n.is_power_of_two());
+    let size = read("hpage_pmd_size")
+        .trim()
+        .parse()
+        .ok()
+        .filter(|n: &usize| n.is_power_of_two());
     match (size, chosen(&read("enabled"))) {
-        (None, _) => Err("the kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)".into()),
+        (None, _) => {
+            Err("the kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)".into())
+        }
         (Some(size), "always" | "madvise") => Ok(size),
-        _ => Err(format!("transparent huge pages are switched off: as root, echo madvise > {THP}/enabled")),
+        _ => Err(format!(
+            "transparent huge pages are switched off: as root, echo madvise > {THP}/enabled"
+        )),
     }
 }
 
 /// The largest multi-size huge page below a huge page that is switched on, else what to do.
 fn multi_size_page(huge: usize) -> Result<usize, String> {
-    let whole = chosen(&std::fs::read_to_string(format!("{THP}/enabled")).unwrap_or_default()).to_owned();
+    let whole =
+        chosen(&std::fs::read_to_string(format!("{THP}/enabled")).unwrap_or_default()).to_owned();
     let entries = std::fs::read_dir(THP).into_iter().flatten().flatten();
     let mut sizes: Vec<(usize, bool)> = entries
         .filter_map(|e| {
-            let kib: usize = e.file_name().to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+            let kib: usize = e
+                .file_name()
+                .to_str()?
+                .strip_prefix("hugepages-")?
+                .strip_suffix("kB")?
+                .parse()
+                .ok()?;
             let state = std::fs::read_to_string(e.path().join("enabled")).ok()?;
             Some((kib << 10, allows(chosen(&state), &whole)))
         })
@@ -184,15 +243,18 @@ fn multi_size_page(huge: usize) -> Result<usize, String> {
     match (sizes.is_empty(), sizes.iter().rev().find(|(_, on)| *on)) {
         (true, _) => Err("needs multi-size huge pages: Linux 6.8 or later".into()),
         (false, Some((size, _))) => Ok(*size),
-        (false, None) => {
-            Err(format!("no multi-size huge page is switched on: as root, echo madvise > {THP}/hugepages-64kB/enabled"))
-        }
+        (false, None) => Err(format!(
+            "no multi-size huge page is switched on: as root, echo madvise > {THP}/hugepages-64kB/enabled"
+        )),
     }
 }
 
 /// Whether a size's own setting, or the one that it inherits, lets a program ask for it.
 fn allows(own: &str, whole: &str) -> bool {
-    matches!(if own == "inherit" { whole } else { own }, "always" | "madvise")
+    matches!(
+        if own == "inherit" { whole } else { own },
+        "always" | "madvise"
+    )
 }
 
 /// A file in the page cache, mapped and read. A fault maps the pages around it too (fault-around), which the counter of
@@ -213,11 +275,17 @@ fn file(s: &mut Session, pages: usize, bytes: usize, populate: bool) -> Result<(
 fn variants() -> Vec<Params> {
     let how = |name: &&str, pages: &[i64]| per_pages("how", name, pages);
     let all = [1, 2, 4, 16, 64, 256, 512, 1024, 4096];
-    let mut rows: Vec<Params> =
-        ["touch", "populate", "madvise", "thp"].iter().flat_map(|name| how(name, &all)).collect();
+    let mut rows: Vec<Params> = ["touch", "populate", "madvise", "thp"]
+        .iter()
+        .flat_map(|name| how(name, &all))
+        .collect();
     rows.extend(how(&"thp_read", &[512]));
     rows.extend(how(&"mthp", &[4, 16, 64, 256]));
-    rows.extend(["file_touch", "file_populate"].iter().flat_map(|name| how(name, &[1, 16, 256, 4096])));
+    rows.extend(
+        ["file_touch", "file_populate"]
+            .iter()
+            .flat_map(|name| how(name, &[1, 16, 256, 4096])),
+    );
     rows
 }
 

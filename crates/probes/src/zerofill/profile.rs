@@ -72,7 +72,10 @@ const MIN_SAMPLES: u64 = 100;
 /// CPU time of this thread: unlike the clock on the wall it stands still while another process has the CPU, as the
 /// sampler does.
 fn cpu_ns() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the kernel writes one timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
@@ -92,7 +95,9 @@ fn spin(ns: u64, mut body: impl FnMut() -> io::Result<u64>) -> io::Result<[f64; 
             return Ok([spent, told].map(|ns| ns as f64 / turns as f64));
         }
         if wall.elapsed() > LONGEST_SPIN {
-            return Err(io::Error::other("others, or the samples themselves, leave the loop hardly any CPU time"));
+            return Err(io::Error::other(
+                "others, or the samples themselves, leave the loop hardly any CPU time",
+            ));
         }
     }
 }
@@ -108,9 +113,14 @@ struct Loop {
     lost: u64,
 }
 
-fn observe(slice_ns: u64, sampled_slices: u64, mut body: impl FnMut() -> io::Result<()>) -> Result<Loop, Stop> {
+fn observe(
+    slice_ns: u64,
+    sampled_slices: u64,
+    mut body: impl FnMut() -> io::Result<()>,
+) -> Result<Loop, Stop> {
     let mut body = || body().map(|()| 0);
-    let mut sampler = Sampler::of_this_thread(PERIOD_NS).map_err(|refusal| Stop::Skip(refusal.to_string()))?;
+    let mut sampler =
+        Sampler::of_this_thread(PERIOD_NS).map_err(|refusal| Stop::Skip(refusal.to_string()))?;
     spin(slice_ns / 4, &mut body)?;
     timed_then_sampled(&mut sampler, slice_ns, slice_ns * sampled_slices, body)
 }
@@ -127,8 +137,19 @@ fn timed_then_sampled(
     spin(sampled, &mut body)?;
     sampler.switch(false)?;
     let mut chains = Vec::new();
-    let lost = sampler.drain(|sample| chains.push(if sample.kernel { sample.chain() } else { Vec::new() }));
-    Ok(Loop { ns, part_ns, chains, lost })
+    let lost = sampler.drain(|sample| {
+        chains.push(if sample.kernel {
+            sample.chain()
+        } else {
+            Vec::new()
+        })
+    });
+    Ok(Loop {
+        ns,
+        part_ns,
+        chains,
+        lost,
+    })
 }
 
 /// A stretch of a loop.
@@ -139,7 +160,10 @@ struct Stretch {
 }
 
 /// Two loops in turn, each of the stretches beside which the CPU kept its pace; and that pace.
-fn observe_both(slice_ns: u64, bodies: [&dyn Fn() -> io::Result<u64>; 2]) -> Result<([Loop; 2], u64), Stop> {
+fn observe_both(
+    slice_ns: u64,
+    bodies: [&dyn Fn() -> io::Result<u64>; 2],
+) -> Result<([Loop; 2], u64), Stop> {
     let mut stretches = [const { Vec::new() }; 2];
     let begun = Instant::now();
     for turn in 0..TURNS {
@@ -147,13 +171,17 @@ fn observe_both(slice_ns: u64, bodies: [&dyn Fn() -> io::Result<u64>; 2]) -> Res
             break;
         }
         let period = DIFFERENCE_PERIOD_NS + LONGER_NS * turn as u64;
-        let mut sampler = Sampler::of_this_thread(period).map_err(|refusal| Stop::Skip(refusal.to_string()))?;
+        let mut sampler =
+            Sampler::of_this_thread(period).map_err(|refusal| Stop::Skip(refusal.to_string()))?;
         for (body, stretches) in bodies.iter().zip(&mut stretches) {
             // What the other loop left behind.
             body()?;
             let before = pace::reading();
             let seen = timed_then_sampled(&mut sampler, slice_ns / 2, slice_ns, body)?;
-            stretches.push(Stretch { seen, pace: before.max(pace::reading()) });
+            stretches.push(Stretch {
+                seen,
+                pace: before.max(pace::reading()),
+            });
         }
     }
     Ok(at_pace(stretches))
@@ -162,10 +190,17 @@ fn observe_both(slice_ns: u64, bodies: [&dyn Fn() -> io::Result<u64>; 2]) -> Res
 /// Of both loops the stretches that kept the best pace seen, or the least slowed where there are too few; and the pace
 /// of the slowest of those that were needed.
 fn at_pace(stretches: [Vec<Stretch>; 2]) -> ([Loop; 2], u64) {
-    let slowest_of_the_best = stretches.iter().map(|s| nth_pace(s, LEAST_STRETCHES)).max().unwrap_or(0);
+    let slowest_of_the_best = stretches
+        .iter()
+        .map(|s| nth_pace(s, LEAST_STRETCHES))
+        .max()
+        .unwrap_or(0);
     let best = stretches.iter().map(|s| nth_pace(s, 1)).min().unwrap_or(0);
     let limit = slowest_of_the_best.max((best as f64 * (1.0 + TOLERANCE)) as u64);
-    (stretches.map(|s| joined(s.into_iter().filter(|s| s.pace <= limit).collect())), slowest_of_the_best)
+    (
+        stretches.map(|s| joined(s.into_iter().filter(|s| s.pace <= limit).collect())),
+        slowest_of_the_best,
+    )
 }
 
 /// The pace of the n-th fastest of the stretches.
@@ -176,10 +211,17 @@ fn nth_pace(stretches: &[Stretch], n: usize) -> u64 {
 }
 
 fn joined(stretches: Vec<Stretch>) -> Loop {
-    let typical = |ns: fn(&Loop) -> f64| estimate::median(&stretches.iter().map(|s| ns(&s.seen)).collect::<Vec<f64>>());
+    let typical = |ns: fn(&Loop) -> f64| {
+        estimate::median(&stretches.iter().map(|s| ns(&s.seen)).collect::<Vec<f64>>())
+    };
     let (ns, part_ns) = (typical(|l| l.ns), typical(|l| l.part_ns));
     let lost = stretches.iter().map(|s| s.seen.lost).sum();
-    Loop { ns, part_ns, chains: stretches.into_iter().flat_map(|s| s.seen.chains).collect(), lost }
+    Loop {
+        ns,
+        part_ns,
+        chains: stretches.into_iter().flat_map(|s| s.seen.chains).collect(),
+        lost,
+    }
 }
 
 impl Loop {
@@ -192,7 +234,10 @@ impl Loop {
 fn tally(observed: &Loop, symbols: &Symbols) -> Tally {
     let mut tally = Tally::default();
     for chain in &observed.chains {
-        let names: Vec<&str> = chain.iter().filter_map(|address| symbols.name(*address)).collect();
+        let names: Vec<&str> = chain
+            .iter()
+            .filter_map(|address| symbols.name(*address))
+            .collect();
         if names.is_empty() && !chain.is_empty() {
             tally.all += 1;
         } else {
@@ -272,7 +317,8 @@ fn article(
         let symbols = symbols()?;
         let samples = sound(tally(&touching, &symbols))?;
         let bare_samples = tally(&bare, &symbols);
-        let clear = touching.share((samples.clear + samples.stores) as f64, &samples) / pages as f64;
+        let clear =
+            touching.share((samples.clear + samples.stores) as f64, &samples) / pages as f64;
         seen = Some((touching, samples, bare, bare_samples));
         Ok(clear)
     })?;
@@ -287,8 +333,14 @@ fn article(
         s.counter("user_ns", per_page(samples.user));
         s.counter("map_ns", per_page(samples.map));
         s.counter("unmap_ns", per_page(samples.unmap));
-        s.counter("unmap_untouched_ns", bare.share(bare_samples.unmap as f64, &bare_samples) / pages as f64);
-        s.counter("other_ns", per_page(samples.all - samples.fault - samples.user - samples.map - samples.unmap));
+        s.counter(
+            "unmap_untouched_ns",
+            bare.share(bare_samples.unmap as f64, &bare_samples) / pages as f64,
+        );
+        s.counter(
+            "other_ns",
+            per_page(samples.all - samples.fault - samples.user - samples.map - samples.unmap),
+        );
     }
     Ok(())
 }
@@ -296,7 +348,10 @@ fn article(
 /// Faults that zero beside the same faults without: what the samples in faults and in the program are more by.
 fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
     let slice = s.slice_ns();
-    let [zeroing, spare] = [Zeroing::new(pages, page_size())?, Zeroing::new(pages, page_size())?];
+    let [zeroing, spare] = [
+        Zeroing::new(pages, page_size())?,
+        Zeroing::new(pages, page_size())?,
+    ];
     let mut seen = None;
     s.paced_value(|| {
         let touched_after = |renewed: &Zeroing| {
@@ -311,19 +366,34 @@ fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
         let (new, again) = (|| touched_after(&zeroing), || touched_after(&spare));
         let ([first, again], pace) = observe_both(slice, [&new, &again])?;
         let symbols = symbols()?;
-        let (samples, without) = (sound(tally(&first, &symbols))?, sound(tally(&again, &symbols))?);
+        let (samples, without) = (
+            sound(tally(&first, &symbols))?,
+            sound(tally(&again, &symbols))?,
+        );
         let caller = caller_of_clearing(&first, &symbols).ok_or_else(|| {
-            Stop::Skip("no sample shows the page-clearing function: the kernel's symbols are not complete".into())
+            Stop::Skip(
+                "no sample shows the page-clearing function: the kernel's symbols are not complete"
+                    .into(),
+            )
         })?;
-        let per_page =
-            |observed: &Loop, samples: &Tally, count: u64| observed.share(count as f64, samples) / pages as f64;
-        let more = |new: u64, old: u64| per_page(&first, &samples, new) - per_page(&again, &without, old);
+        let per_page = |observed: &Loop, samples: &Tally, count: u64| {
+            observed.share(count as f64, samples) / pages as f64
+        };
+        let more =
+            |new: u64, old: u64| per_page(&first, &samples, new) - per_page(&again, &without, old);
         let clear = per_page(&first, &samples, samples.clear);
-        let wait = more(innermost(&first, &symbols, caller), innermost(&again, &symbols, caller));
+        let wait = more(
+            innermost(&first, &symbols, caller),
+            innermost(&again, &symbols, caller),
+        );
         let fault = more(samples.fault, without.fault);
         let program = more(samples.user, without.user);
         let clock = (first.part_ns - again.part_ns) / pages as f64;
-        seen = Some((samples.all, first.lost + again.lost, [clock, clear, wait, fault - clear - wait, program]));
+        seen = Some((
+            samples.all,
+            first.lost + again.lost,
+            [clock, clear, wait, fault - clear - wait, program],
+        ));
         Ok((fault + program, pace))
     })?;
     if let Some((samples, lost, [clock, clear, wait, elsewhere, program])) = seen {
@@ -349,8 +419,16 @@ fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
 fn caller_of_clearing<'a>(observed: &Loop, symbols: &'a Symbols) -> Option<&'a str> {
     let mut callers: Vec<(&str, u64)> = Vec::new();
     for chain in &observed.chains {
-        let names: Vec<&str> = chain.iter().filter_map(|address| symbols.name(*address)).collect();
-        let Some(caller) = names.iter().take(3).rposition(|f| clears(f)).and_then(|place| names.get(place + 1)) else {
+        let names: Vec<&str> = chain
+            .iter()
+            .filter_map(|address| symbols.name(*address))
+            .collect();
+        let Some(caller) = names
+            .iter()
+            .take(3)
+            .rposition(|f| clears(f))
+            .and_then(|place| names.get(place + 1))
+        else {
             continue;
         };
         match callers.iter_mut().find(|(name, _)| name == caller) {
@@ -358,7 +436,10 @@ fn caller_of_clearing<'a>(observed: &Loop, symbols: &'a Symbols) -> Option<&'a s
             None => callers.push((caller, 1)),
         }
     }
-    callers.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name)
+    callers
+        .into_iter()
+        .max_by_key(|(_, count)| *count)
+        .map(|(name, _)| name)
 }
 
 /// Samples whose innermost function is this one, below a fault.
@@ -385,8 +466,12 @@ pub static PROBES: &[Probe] = &[Probe {
         kernel addresses. Where interrupts are off a sample falls on the instruction that switches them on again.",
     nature: Nature::Blocks,
     variants: || {
-        [per_pages("how", "touch", &[16, 256]), per_pages("how", "memfd", &[64, 256]), per_pages("how", "thp", &[512])]
-            .concat()
+        [
+            per_pages("how", "touch", &[16, 256]),
+            per_pages("how", "memfd", &[64, 256]),
+            per_pages("how", "thp", &[512]),
+        ]
+        .concat()
     },
     run,
     ..FAMILY
@@ -398,12 +483,34 @@ mod tests {
 
     #[test]
     fn stretches_beside_a_slow_cpu_are_left_out_while_enough_remain() {
-        let stretch =
-            |ns: f64, pace: u64| Stretch { seen: Loop { ns, part_ns: ns / 2.0, chains: vec![vec![7]], lost: 1 }, pace };
-        let quiet = || vec![stretch(100.0, 4000), stretch(190.0, 8000), stretch(101.0, 4010), stretch(99.0, 4000)];
+        let stretch = |ns: f64, pace: u64| Stretch {
+            seen: Loop {
+                ns,
+                part_ns: ns / 2.0,
+                chains: vec![vec![7]],
+                lost: 1,
+            },
+            pace,
+        };
+        let quiet = || {
+            vec![
+                stretch(100.0, 4000),
+                stretch(190.0, 8000),
+                stretch(101.0, 4010),
+                stretch(99.0, 4000),
+            ]
+        };
         let ([a, b], pace) = at_pace([quiet(), quiet()]);
-        assert_eq!((a.ns, a.part_ns, a.chains.len(), a.lost, b.ns, pace), (100.0, 50.0, 3, 3, 100.0, 4010));
-        let noisy = vec![stretch(100.0, 4000), stretch(120.0, 5000), stretch(140.0, 6000), stretch(190.0, 8000)];
+        assert_eq!(
+            (a.ns, a.part_ns, a.chains.len(), a.lost, b.ns, pace),
+            (100.0, 50.0, 3, 3, 100.0, 4010)
+        );
+        let noisy = vec![
+            stretch(100.0, 4000),
+            stretch(120.0, 5000),
+            stretch(140.0, 6000),
+            stretch(190.0, 8000),
+        ];
         let ([_, b], pace) = at_pace([quiet(), noisy]);
         assert_eq!((b.ns, b.chains.len(), pace), (120.0, 3, 6000));
     }

@@ -29,15 +29,25 @@ impl Zeroing {
         let file = fingerpost_sys::memory::nameless_file()?;
         file.set_len(bytes as u64)?;
         let at = map(0, bytes, READ_WRITE, libc::MAP_SHARED, file.as_raw_fd())?;
-        Ok(Zeroing { file, at, pages, page })
+        Ok(Zeroing {
+            file,
+            at,
+            pages,
+            page,
+        })
     }
 
     /// Gives the pages between the two ends back, and gets new ones that are not zeroed yet.
     pub(super) fn renew(&self) -> io::Result<()> {
         for mode in [libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, 0] {
-            let (begin, bytes) = (self.page as libc::off_t, (self.pages * self.page) as libc::off_t);
+            let (begin, bytes) = (
+                self.page as libc::off_t,
+                (self.pages * self.page) as libc::off_t,
+            );
             // SAFETY: numbers and a descriptor of ours; the mapping stays valid, with other content.
-            check(i64::from(unsafe { libc::fallocate(self.file.as_raw_fd(), mode, begin, bytes) }))?;
+            check(i64::from(unsafe {
+                libc::fallocate(self.file.as_raw_fd(), mode, begin, bytes)
+            }))?;
         }
         Ok(())
     }
@@ -47,7 +57,10 @@ impl Zeroing {
         touch(self.at, 2, (self.pages + 1) * self.page);
         let bytes = (self.pages + 2) * self.page;
         // SAFETY: the mapping is ours, shared, and so keeps its content.
-        check(i64::from(unsafe { libc::madvise(self.at as *mut libc::c_void, bytes, libc::MADV_DONTNEED) })).map(drop)
+        check(i64::from(unsafe {
+            libc::madvise(self.at as *mut libc::c_void, bytes, libc::MADV_DONTNEED)
+        }))
+        .map(drop)
     }
 
     /// Writes to each of the pages between the ends: a fault each after [`Zeroing::forget`].

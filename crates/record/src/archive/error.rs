@@ -45,6 +45,10 @@ pub enum ArchiveError {
 impl ArchiveError {
     /// The system refused to do this with a file or directory.
     pub fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
-        ArchiveError::Io { doing, path: shown(path), source }
+        ArchiveError::Io {
+            doing,
+            path: shown(path),
+            source,
+        }
     }
 }

@@ -66,9 +66,13 @@ pub struct Entry {
 /// Reads one file's head: what [`super::Archive::list`] does for each. What is wrong with it is in the entry.
 pub fn entry(path: PathBuf) -> Entry {
     let (bytes, head) = match open::regular(&path) {
-        Ok(opened) if opened.bytes > MAX_BYTES => {
-            (opened.bytes, Err(format!("it is {} bytes, more than a run may have", opened.bytes)))
-        }
+        Ok(opened) if opened.bytes > MAX_BYTES => (
+            opened.bytes,
+            Err(format!(
+                "it is {} bytes, more than a run may have",
+                opened.bytes
+            )),
+        ),
         Ok(opened) => (opened.bytes, read(opened.file)),
         Err(e) => (0, Err(e.to_string())),
     };
@@ -77,10 +81,15 @@ pub fn entry(path: PathBuf) -> Entry {
 
 fn read(mut file: File) -> Result<Head, String> {
     let mut text = Vec::with_capacity(FIRST_READ as usize + 1);
-    (&mut file).take(FIRST_READ).read_to_end(&mut text).map_err(|e| e.to_string())?;
+    (&mut file)
+        .take(FIRST_READ)
+        .read_to_end(&mut text)
+        .map_err(|e| e.to_string())?;
     match parse(&text) {
         Err(_) if text.len() as u64 == FIRST_READ => {
-            file.take(MAX_BYTES).read_to_end(&mut text).map_err(|e| e.to_string())?;
+            file.take(MAX_BYTES)
+                .read_to_end(&mut text)
+                .map_err(|e| e.to_string())?;
             bounds::check(&text)?;
             parse(&text)
         }
@@ -96,7 +105,11 @@ fn parse(text: &[u8]) -> Result<Head, String> {
     if let Err(e) = outcome
         && !found.whole()
     {
-        return Err(clean(&format!("it is not a complete run: {}", clean_short(&e.to_string(), 200))).into_owned());
+        return Err(clean(&format!(
+            "it is not a complete run: {}",
+            clean_short(&e.to_string(), 200)
+        ))
+        .into_owned());
     }
     found.head()
 }
@@ -141,7 +154,10 @@ impl Found {
         let lacks = |name: &str| format!("it is not a complete run: it has no “{name}” field");
         let schema = self.schema.ok_or_else(|| lacks("schema"))?;
         if schema != SCHEMA {
-            return Err(format!("it has the format “{}”, this version reads “{SCHEMA}”", clean_short(&schema, 60)));
+            return Err(format!(
+                "it has the format “{}”, this version reads “{SCHEMA}”",
+                clean_short(&schema, 60)
+            ));
         }
         let host = self.host.ok_or_else(|| lacks("host"))?;
         let id = self.id.ok_or_else(|| lacks("id"))?;
@@ -210,7 +226,8 @@ mod tests {
     #[test]
     fn a_file_with_its_fields_in_another_order_is_read_whole() {
         let sorted: serde_json::Value = serde_json::to_value(fixture::run()).unwrap();
-        let mut fields: Vec<(String, serde_json::Value)> = sorted.as_object().unwrap().clone().into_iter().collect();
+        let mut fields: Vec<(String, serde_json::Value)> =
+            sorted.as_object().unwrap().clone().into_iter().collect();
         fields.sort_by_key(|(name, _)| name != "measurements");
         let body: Vec<String> = fields.iter().map(|(k, v)| format!("\"{k}\":{v}")).collect();
         let text = format!("{{{}}}", body.join(","));
@@ -231,7 +248,10 @@ mod tests {
             ("{\"schema\":\"fingerpost/run/1\"}", "has no"),
         ] {
             let message = parse(text.as_bytes()).unwrap_err();
-            assert!(expected.split('|').any(|e| message.contains(e)), "{text}: {message}");
+            assert!(
+                expected.split('|').any(|e| message.contains(e)),
+                "{text}: {message}"
+            );
         }
     }
 }

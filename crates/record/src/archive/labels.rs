@@ -35,17 +35,29 @@ pub fn checked_label(text: &str) -> Result<String, String> {
 /// As [`checked_label`].
 pub fn checked_note(text: &str) -> Result<String, String> {
     // What a form of a page sends ends its lines with both.
-    checked("note", &text.replace("\r\n", "\n"), LONGEST_NOTE, |c| c == '\n')
+    checked("note", &text.replace("\r\n", "\n"), LONGEST_NOTE, |c| {
+        c == '\n'
+    })
 }
 
-fn checked(what: &str, text: &str, most: usize, also: impl Fn(char) -> bool) -> Result<String, String> {
+fn checked(
+    what: &str,
+    text: &str,
+    most: usize,
+    also: impl Fn(char) -> bool,
+) -> Result<String, String> {
     let text = text.trim();
     let length = text.chars().count();
     if length > most {
-        return Err(format!("a {what} has at most {most} characters, and this one has {length}"));
+        return Err(format!(
+            "a {what} has at most {most} characters, and this one has {length}"
+        ));
     }
     match text.chars().find(|c| misleads(*c) && !also(*c)) {
-        Some(c) => Err(format!("a {what} is plain text, and this one has the control character U+{:04X}", c as u32)),
+        Some(c) => Err(format!(
+            "a {what} is plain text, and this one has the control character U+{:04X}",
+            c as u32
+        )),
         None => Ok(text.to_owned()),
     }
 }
@@ -57,8 +69,18 @@ impl Archive {
     /// # Errors
     /// When a text cannot be kept, there is no such run, or its file cannot be read or written.
     pub fn describe(&self, wanted: &str, words: &Words) -> Result<Run, ArchiveError> {
-        let label = words.label.as_deref().map(checked_label).transpose().map_err(ArchiveError::Words)?;
-        let note = words.note.as_deref().map(checked_note).transpose().map_err(ArchiveError::Words)?;
+        let label = words
+            .label
+            .as_deref()
+            .map(checked_label)
+            .transpose()
+            .map_err(ArchiveError::Words)?;
+        let note = words
+            .note
+            .as_deref()
+            .map(checked_note)
+            .transpose()
+            .map_err(ArchiveError::Words)?;
         let path = self.resolve_to_remove(wanted)?;
         let bytes = load::bytes_of(&path)?;
         load::from_slice(&bytes, &shown(&path))?;
@@ -79,8 +101,14 @@ fn rewritten(run: &[u8], words: [(&str, Option<String>); 2]) -> serde_json::Resu
         let Some(text) = text else { continue };
         fields.retain(|(n, _)| n != name);
         if !text.is_empty() {
-            let at = fields.iter().position(|(n, _)| n == "command").map_or(fields.len(), |at| at + 1);
-            fields.insert(at, (name.to_owned(), serde_json::value::to_raw_value(&text)?));
+            let at = fields
+                .iter()
+                .position(|(n, _)| n == "command")
+                .map_or(fields.len(), |at| at + 1);
+            fields.insert(
+                at,
+                (name.to_owned(), serde_json::value::to_raw_value(&text)?),
+            );
         }
     }
     let mut out = b"{".to_vec();
@@ -116,13 +144,18 @@ mod tests {
     use crate::fixture;
 
     fn words(label: Option<&str>, note: Option<&str>) -> Words {
-        Words { label: label.map(str::to_owned), note: note.map(str::to_owned) }
+        Words {
+            label: label.map(str::to_owned),
+            note: note.map(str::to_owned),
+        }
     }
 
     fn archive(dir: &tempfile::TempDir) -> (Archive, String) {
         let archive = Archive::open(Some(dir.path().join("runs"))).unwrap();
         let run = fixture::with_everything();
-        archive.import_bytes(&serde_json::to_vec(&run).unwrap(), "made up").unwrap();
+        archive
+            .import_bytes(&serde_json::to_vec(&run).unwrap(), "made up")
+            .unwrap();
         (archive, run.id)
     }
 
@@ -130,11 +163,22 @@ mod tests {
     fn a_label_stands_before_what_was_measured_and_all_else_stays() {
         let dir = tempfile::tempdir().unwrap();
         let (archive, id) = archive(&dir);
-        archive.describe(&id, &words(Some("  before the roll-out "), Some("one\r\ntwo"))).unwrap();
+        archive
+            .describe(
+                &id,
+                &words(Some("  before the roll-out "), Some("one\r\ntwo")),
+            )
+            .unwrap();
         let kept = load::from_path(&archive.path_of(&id)).unwrap();
-        assert_eq!((kept.label.as_deref(), kept.note.as_deref()), (Some("before the roll-out"), Some("one\ntwo")));
+        assert_eq!(
+            (kept.label.as_deref(), kept.note.as_deref()),
+            (Some("before the roll-out"), Some("one\ntwo"))
+        );
         assert_eq!(without(kept), fixture::with_everything());
-        assert_eq!(archive.list().unwrap()[0].head.as_ref().unwrap().name(), "before the roll-out: all primitives");
+        assert_eq!(
+            archive.list().unwrap()[0].head.as_ref().unwrap().name(),
+            "before the roll-out: all primitives"
+        );
         archive.describe(&id, &words(Some(""), None)).unwrap();
         let kept = load::from_path(&archive.path_of(&id)).unwrap();
         assert_eq!((kept.label, kept.note.as_deref()), (None, Some("one\ntwo")));
@@ -146,17 +190,35 @@ mod tests {
         let (archive, id) = archive(&dir);
         archive.describe(&id, &words(Some("mine"), None)).unwrap();
         let again = serde_json::to_vec(&fixture::with_everything()).unwrap();
-        assert_eq!(archive.import_bytes(&again, "made up").unwrap().1, Imported::AlreadyThere);
-        assert_eq!(load::from_path(&archive.path_of(&id)).unwrap().label.as_deref(), Some("mine"));
+        assert_eq!(
+            archive.import_bytes(&again, "made up").unwrap().1,
+            Imported::AlreadyThere
+        );
+        assert_eq!(
+            load::from_path(&archive.path_of(&id))
+                .unwrap()
+                .label
+                .as_deref(),
+            Some("mine")
+        );
     }
 
     #[test]
     fn what_a_later_version_wrote_stays_as_it_is() {
-        let run = r#"{"schema":"fingerpost/run/1","command":["a"],"note":"old","later":{"b": 1.50}}"#;
-        let new = rewritten(run.as_bytes(), [("label", Some("x".into())), ("note", Some("new".into()))]).unwrap();
+        let run =
+            r#"{"schema":"fingerpost/run/1","command":["a"],"note":"old","later":{"b": 1.50}}"#;
+        let new = rewritten(
+            run.as_bytes(),
+            [("label", Some("x".into())), ("note", Some("new".into()))],
+        )
+        .unwrap();
         let expected = r#"{"schema":"fingerpost/run/1","command":["a"],"label":"x","note":"new","later":{"b": 1.50}}"#;
         assert_eq!(String::from_utf8(new).unwrap(), format!("{expected}\n"));
-        let gone = rewritten(run.as_bytes(), [("label", None), ("note", Some(String::new()))]).unwrap();
+        let gone = rewritten(
+            run.as_bytes(),
+            [("label", None), ("note", Some(String::new()))],
+        )
+        .unwrap();
         assert_eq!(
             String::from_utf8(gone).unwrap(),
             "{\"schema\":\"fingerpost/run/1\",\"command\":[\"a\"],\"later\":{\"b\": 1.50}}\n"
@@ -169,7 +231,10 @@ mod tests {
         let (archive, id) = archive(&dir);
         let before = std::fs::read(archive.path_of(&id)).unwrap();
         for (words, says) in [
-            (words(Some(&"x".repeat(LONGEST_LABEL + 1)), None), "at most 60"),
+            (
+                words(Some(&"x".repeat(LONGEST_LABEL + 1)), None),
+                "at most 60",
+            ),
             (words(Some("two\nlines"), None), "U+000A"),
             (words(Some("good"), Some("\u{1b}[31m")), "U+001B"),
             (words(Some("\u{202e}turned"), None), "U+202E"),
@@ -177,7 +242,13 @@ mod tests {
             let sentence = archive.describe(&id, &words).unwrap_err().to_string();
             assert!(sentence.contains(says), "{sentence}");
         }
-        assert!(archive.describe("2026", &words(Some("a"), None)).unwrap_err().to_string().contains("whole id"));
+        assert!(
+            archive
+                .describe("2026", &words(Some("a"), None))
+                .unwrap_err()
+                .to_string()
+                .contains("whole id")
+        );
         assert_eq!(std::fs::read(archive.path_of(&id)).unwrap(), before);
     }
 }

@@ -39,7 +39,9 @@ pub fn replace(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     }
     let target = follow(path)?;
     match fs::symlink_metadata(&target) {
-        Ok(there) if !there.is_file() && !there.is_symlink() && !there.is_dir() => into_special(&target, bytes),
+        Ok(there) if !there.is_file() && !there.is_symlink() && !there.is_dir() => {
+            into_special(&target, bytes)
+        }
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => beside(&target, bytes, durable),
     }
@@ -54,7 +56,10 @@ fn beside(target: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     if target.file_name().is_none() {
         return Err(io::ErrorKind::InvalidFilename.into());
     }
-    let dir = target.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
+    let dir = target
+        .parent()
+        .filter(|dir| *dir != Path::new(""))
+        .unwrap_or(Path::new("."));
     // The umask takes its part, as for any other file.
     let mode = Permissions::from_mode(0o666);
     let mut file = tempfile::Builder::new()
@@ -84,7 +89,10 @@ fn plain(error: io::Error) -> io::Error {
         _ => None,
     };
     let number = error.raw_os_error().or(number.map(Errno::raw_os_error));
-    number.map_or_else(|| io::Error::from(error.kind()), io::Error::from_raw_os_error)
+    number.map_or_else(
+        || io::Error::from(error.kind()),
+        io::Error::from_raw_os_error,
+    )
 }
 
 /// The path behind links that we may follow.
@@ -99,7 +107,9 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
             _ => return Ok(path),
         }
     }
-    Err(io::Error::from_raw_os_error(rustix::io::Errno::LOOP.raw_os_error()))
+    Err(io::Error::from_raw_os_error(
+        rustix::io::Errno::LOOP.raw_os_error(),
+    ))
 }
 
 fn trusted(meta: &Metadata) -> bool {
@@ -109,13 +119,17 @@ fn trusted(meta: &Metadata) -> bool {
 /// Writes into a device, or a FIFO or socket of ours. Those of others would read what is written, or never read it.
 fn into_special(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let others = || io::Error::new(io::ErrorKind::PermissionDenied, "it is another user's pipe");
-    let allowed =
-        |meta: &Metadata| meta.file_type().is_char_device() || meta.file_type().is_block_device() || trusted(meta);
+    let allowed = |meta: &Metadata| {
+        meta.file_type().is_char_device() || meta.file_type().is_block_device() || trusted(meta)
+    };
     if !allowed(&fs::symlink_metadata(target)?) {
         return Err(others());
     }
     let flags = (OFlags::NOFOLLOW | OFlags::NOCTTY).bits() as i32;
-    let mut file = File::options().write(true).custom_flags(flags).open(target)?;
+    let mut file = File::options()
+        .write(true)
+        .custom_flags(flags)
+        .open(target)?;
     // It may have been exchanged meanwhile.
     let opened = file.metadata()?;
     if opened.is_file() || !allowed(&opened) {
@@ -129,14 +143,18 @@ fn own_descriptor(path: &Path) -> Option<u32> {
     match path.to_str()? {
         "/dev/stdout" => Some(1),
         "/dev/stderr" => Some(2),
-        text => ["/dev/fd/", "/proc/self/fd/"].iter().find_map(|dir| text.strip_prefix(dir)?.parse().ok()),
+        text => ["/dev/fd/", "/proc/self/fd/"]
+            .iter()
+            .find_map(|dir| text.strip_prefix(dir)?.parse().ok()),
     }
 }
 
 /// Writes to what a descriptor of ours leads to, behind what is there already where that is a file.
 fn to_descriptor(descriptor: u32, path: &Path, bytes: &[u8]) -> io::Result<()> {
     match descriptor {
-        1 => io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()),
+        1 => io::stdout()
+            .write_all(bytes)
+            .and_then(|()| io::stdout().flush()),
         2 => io::stderr().write_all(bytes),
         _ => File::options().append(true).open(path)?.write_all(bytes),
     }
@@ -150,8 +168,10 @@ mod tests {
     use super::*;
 
     fn names(dir: &Path) -> Vec<String> {
-        let mut names: Vec<String> =
-            fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = fs::read_dir(dir)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -183,7 +203,10 @@ mod tests {
         lchown(&link, Some(65534), Some(65534)).unwrap();
         replace(&link, b"new", true).unwrap();
         assert!(link.is_file() && !link.is_symlink());
-        assert_eq!((fs::read(&victim).unwrap(), fs::read(&link).unwrap()), (b"kept".to_vec(), b"new".to_vec()));
+        assert_eq!(
+            (fs::read(&victim).unwrap(), fs::read(&link).unwrap()),
+            (b"kept".to_vec(), b"new".to_vec())
+        );
         let fifo = dir.path().join("fifo");
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -194,7 +217,12 @@ mod tests {
         )
         .unwrap();
         lchown(&fifo, Some(65534), Some(65534)).unwrap();
-        assert!(replace(&fifo, b"x", false).unwrap_err().to_string().contains("another user"));
+        assert!(
+            replace(&fifo, b"x", false)
+                .unwrap_err()
+                .to_string()
+                .contains("another user")
+        );
     }
 
     #[test]
@@ -209,7 +237,11 @@ mod tests {
             0,
         )
         .unwrap();
-        assert!(is_special(&fifo) && is_special(Path::new("/dev/stdout")) && is_special(Path::new("/dev/fd/9")));
+        assert!(
+            is_special(&fifo)
+                && is_special(Path::new("/dev/stdout"))
+                && is_special(Path::new("/dev/fd/9"))
+        );
         let from = fifo.clone();
         let reader = std::thread::spawn(move || {
             let mut text = String::new();

@@ -60,7 +60,13 @@ impl Writer {
 
     /// A writer for a run kept in a file of the user's choice (`-o FILE`).
     pub fn at(path: PathBuf) -> Writer {
-        Writer { path, gap: LEAST_GAP, last: None, given_up: false, advice: "" }
+        Writer {
+            path,
+            gap: LEAST_GAP,
+            last: None,
+            given_up: false,
+            advice: "",
+        }
     }
 
     /// Writes the run unless it was written a moment ago. Gives a sentence when writing fails for the first time; after
@@ -68,7 +74,10 @@ impl Writer {
     #[must_use = "the sentence is for the user"]
     pub fn write(&mut self, run: &Run) -> Option<String> {
         // A pipe or a device is written once, at the end.
-        if self.given_up || self.last.is_some_and(|t| t.elapsed() < self.gap) || is_special(&self.path) {
+        if self.given_up
+            || self.last.is_some_and(|t| t.elapsed() < self.gap)
+            || is_special(&self.path)
+        {
             return None;
         }
         let began = Instant::now();
@@ -113,12 +122,18 @@ fn encode(run: &Run) -> Vec<u8> {
 
 /// Removes temporary files that killed runs left behind.
 fn sweep(dir: &Path) {
-    let Ok(entries) = fs::read_dir(dir) else { return };
+    let Ok(entries) = fs::read_dir(dir) else {
+        return;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let ours = name.as_encoded_bytes().starts_with(b".") && name.as_encoded_bytes().ends_with(SUFFIX.as_bytes());
-        let age =
-            entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
+        let ours = name.as_encoded_bytes().starts_with(b".")
+            && name.as_encoded_bytes().ends_with(SUFFIX.as_bytes());
+        let age = entry
+            .metadata()
+            .and_then(|m| m.modified())
+            .ok()
+            .and_then(|t| SystemTime::now().duration_since(t).ok());
         if ours && age.is_some_and(|a| a > ABANDONED) {
             // Another run may be sweeping too.
             let _ = fs::remove_file(entry.path());
@@ -142,7 +157,11 @@ mod tests {
     fn a_run_in_progress_can_be_read_at_any_moment_and_is_whole_at_the_end() {
         let (_dir, archive) = archive();
         let whole = fixture::run();
-        let mut run = Run { complete: false, measurements: vec![], ..whole.clone() };
+        let mut run = Run {
+            complete: false,
+            measurements: vec![],
+            ..whole.clone()
+        };
         let (mut writer, trouble) = Writer::in_archive(&archive, &run);
         assert_eq!(trouble, None);
         assert!(!load::from_path(&writer.path).unwrap().complete);
@@ -151,23 +170,45 @@ mod tests {
         writer.gap = Duration::ZERO;
         assert_eq!(writer.write(&run), None);
         let partial = load::from_path(&writer.path).unwrap();
-        assert_eq!((partial.complete, partial.measurements.len()), (false, whole.measurements.len()));
+        assert_eq!(
+            (partial.complete, partial.measurements.len()),
+            (false, whole.measurements.len())
+        );
 
         let path = writer.finish(&whole).unwrap();
-        assert!(load::from_path(&path).unwrap() == whole, "what is read is what was measured");
-        let names: Vec<_> = fs::read_dir(archive.dir()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert!(
+            load::from_path(&path).unwrap() == whole,
+            "what is read is what was measured"
+        );
+        let names: Vec<_> = fs::read_dir(archive.dir())
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
         assert_eq!(names.len(), 1, "nothing else is left: {names:?}");
     }
 
     #[test]
     fn writes_that_come_too_soon_are_left_out() {
         let (_dir, archive) = archive();
-        let run = Run { measurements: vec![], ..fixture::run() };
+        let run = Run {
+            measurements: vec![],
+            ..fixture::run()
+        };
         let (mut writer, _) = Writer::in_archive(&archive, &run);
         writer.gap = Duration::from_secs(3600);
         assert_eq!(writer.write(&fixture::run()), None);
-        assert!(load::from_path(&writer.path).unwrap().measurements.is_empty());
-        assert!(!load::from_path(&writer.finish(&fixture::run()).unwrap()).unwrap().measurements.is_empty());
+        assert!(
+            load::from_path(&writer.path)
+                .unwrap()
+                .measurements
+                .is_empty()
+        );
+        assert!(
+            !load::from_path(&writer.finish(&fixture::run()).unwrap())
+                .unwrap()
+                .measurements
+                .is_empty()
+        );
     }
 
     #[test]
@@ -178,7 +219,10 @@ mod tests {
         let archive = Archive::open(Some(file.join("runs"))).unwrap();
         let (mut writer, trouble) = Writer::in_archive(&archive, &fixture::run());
         let trouble = trouble.unwrap();
-        assert!(trouble.contains("cannot make the archive") && trouble.contains("-o FILE"), "{trouble}");
+        assert!(
+            trouble.contains("cannot make the archive") && trouble.contains("-o FILE"),
+            "{trouble}"
+        );
         assert_eq!(writer.write(&fixture::run()), None);
         assert!(writer.finish(&fixture::run()).is_err());
     }
@@ -200,12 +244,19 @@ mod tests {
     fn what_killed_runs_left_is_swept_and_what_is_young_is_not() {
         let (_dir, archive) = archive();
         fs::create_dir_all(archive.dir()).unwrap();
-        let (old, young) =
-            (archive.dir().join(format!("{PREFIX}a{SUFFIX}")), archive.dir().join(format!("{PREFIX}b{SUFFIX}")));
+        let (old, young) = (
+            archive.dir().join(format!("{PREFIX}a{SUFFIX}")),
+            archive.dir().join(format!("{PREFIX}b{SUFFIX}")),
+        );
         for path in [&old, &young] {
             fs::write(path, "half").unwrap();
         }
-        fs::File::options().write(true).open(&old).unwrap().set_modified(SystemTime::now() - 2 * ABANDONED).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&old)
+            .unwrap()
+            .set_modified(SystemTime::now() - 2 * ABANDONED)
+            .unwrap();
         let (_writer, trouble) = Writer::in_archive(&archive, &fixture::run());
         assert_eq!(trouble, None);
         assert!(!old.exists() && young.exists());

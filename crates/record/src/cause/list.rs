@@ -46,7 +46,12 @@ pub enum Need {
 
 /// A cause by its name, its layer, what a table of suspects calls it and what a headline does, with what is said of
 /// most.
-const fn named(name: &'static str, layer: Layer, label: &'static str, words: &'static str) -> Cause {
+const fn named(
+    name: &'static str,
+    layer: Layer,
+    label: &'static str,
+    words: &'static str,
+) -> Cause {
     let needs = &[Need::Followed];
     Cause {
         name,
@@ -83,22 +88,54 @@ impl Cause {
 
 /// Ready to run, where others had the CPUs: what they have the load generator lacks as well. Of older records who had
 /// them is not known.
-const BESIDE_OTHERS: &[Kind] =
-    &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu, Kind::CpuOthers, Kind::ClientCpuOthers];
+const BESIDE_OTHERS: &[Kind] = &[
+    Kind::Scheduler,
+    Kind::ServerQueue,
+    Kind::ClientCpu,
+    Kind::CpuOthers,
+    Kind::ClientCpuOthers,
+];
 /// Ready to run, where the server had the CPUs.
-const BEHIND_SERVER: &[Kind] =
-    &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu, Kind::CpuServer, Kind::ClientCpuServer];
+const BEHIND_SERVER: &[Kind] = &[
+    Kind::Scheduler,
+    Kind::ServerQueue,
+    Kind::ClientCpu,
+    Kind::CpuServer,
+    Kind::ClientCpuServer,
+];
 /// The server's threads, ready to run, where any other has the CPUs before them.
-const COME_LATER: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::CpuOthers, Kind::CpuClient];
+const COME_LATER: &[Kind] = &[
+    Kind::Scheduler,
+    Kind::ServerQueue,
+    Kind::CpuOthers,
+    Kind::CpuClient,
+];
 /// The server's threads, ready to run, whoever has the CPUs: what holds the server back alone leaves the load generator
 /// its own.
-const HELD_BACK: &[Kind] =
-    &[Kind::Scheduler, Kind::ServerQueue, Kind::CpuOthers, Kind::CpuServer, Kind::CpuClient, Kind::CpuFree];
+const HELD_BACK: &[Kind] = &[
+    Kind::Scheduler,
+    Kind::ServerQueue,
+    Kind::CpuOthers,
+    Kind::CpuServer,
+    Kind::CpuClient,
+    Kind::CpuFree,
+];
 /// The load generator, and what it has of the CPUs while the server or it itself waits for one.
-const OF_CLIENT: &[Kind] =
-    &[Kind::Client, Kind::ClientCpu, Kind::ClientCpuClient, Kind::ClientCpuFree, Kind::CpuClient];
+const OF_CLIENT: &[Kind] = &[
+    Kind::Client,
+    Kind::ClientCpu,
+    Kind::ClientCpuClient,
+    Kind::ClientCpuFree,
+    Kind::CpuClient,
+];
 /// All that a CPU does for a request.
-const ON_CPU: &[Kind] = &[Kind::UserCode, Kind::Kernel, Kind::Faults, Kind::Syncs, Kind::Host];
+const ON_CPU: &[Kind] = &[
+    Kind::UserCode,
+    Kind::Kernel,
+    Kind::Faults,
+    Kind::Syncs,
+    Kind::Host,
+];
 /// The kernel on the server's behalf.
 const KERNEL: &[Kind] = &[Kind::Kernel, Kind::Faults, Kind::Syncs];
 /// Disks, and the kernel's work on the way to them.
@@ -112,14 +149,24 @@ pub const CAUSES: &[Cause] = &[
         tells: "data on the way, with drops or a backlog, and no late acknowledgements; CPUs idle",
         needs: &[Followed, Reading("net.drops"), Reading("tcp.delayed_acks")],
         thresholds: &[SEGMENTS_AGAIN, MORE_OF_A_COUNT, GOOD_PART, SENT_AGAIN],
-        ..named("network.shaping", Layer::Network, "network bandwidth", "a shaped or full network")
+        ..named(
+            "network.shaping",
+            Layer::Network,
+            "network bandwidth",
+            "a shaped or full network",
+        )
     },
     Cause {
         places: &[Peer],
         moves: &[Kind::Peer],
         tells: "the path leaves by a connection of the server's own",
         thresholds: &[LONGER_WAIT, GOOD_PART],
-        ..named("peer.slow", Layer::Network, "another service", "another service")
+        ..named(
+            "peer.slow",
+            Layer::Network,
+            "another service",
+            "another service",
+        )
     },
     Cause {
         places: &[DiskOwn, DiskBesideOthers, DiskDevice],
@@ -128,7 +175,12 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("disk.busy.seconds")],
         follows: &["storage.durability"],
         thresholds: &[DISK_BUSY, DISK_IDLE, LONGER_WAIT, GOOD_PART],
-        ..named("storage.latency", Layer::Storage, "disk latency", "a slower disk")
+        ..named(
+            "storage.latency",
+            Layer::Storage,
+            "disk latency",
+            "a slower disk",
+        )
     },
     Cause {
         places: &[DiskHeld],
@@ -136,7 +188,12 @@ pub const CAUSES: &[Cause] = &[
         tells: "I/O held back before it comes to the device's queue; a limit on the group",
         needs: &[Followed, Reading("cgroup.disk_limits")],
         thresholds: &[DEARER_SYNC, DISK_BUSY],
-        ..named("storage.throttle", Layer::Storage, "a limit on disk I/O", "a throttled disk")
+        ..named(
+            "storage.throttle",
+            Layer::Storage,
+            "a limit on disk I/O",
+            "a throttled disk",
+        )
     },
     Cause {
         places: &[DiskBehindOthers, DiskBesideOthers],
@@ -153,16 +210,40 @@ pub const CAUSES: &[Cause] = &[
             MORE_BESIDE,
             LESSER_PART,
         ],
-        ..named("storage.contention", Layer::Storage, "others' disk I/O", "other processes on the disk")
+        ..named(
+            "storage.contention",
+            Layer::Storage,
+            "others' disk I/O",
+            "other processes on the disk",
+        )
     },
     Cause {
-        places: &[DiskHeld, DiskBehindOthers, DiskOwn, DiskBesideOthers, DiskDevice],
+        places: &[
+            DiskHeld,
+            DiskBehindOthers,
+            DiskOwn,
+            DiskBesideOthers,
+            DiskDevice,
+        ],
         moves: DISKS,
         tells: "more syncs per transaction at the same cost each",
         needs: &[Followed, Reading("server.call.fsync.count")],
         follows: &["app.setting"],
-        thresholds: &[MORE_OF_A_COUNT, FLUSHES_MATTER, MANY_SYNCS, SAME_COST, FEW_FLUSHES, MOST_OF_COMMITS, NO_FLUSHES],
-        ..named("storage.durability", Layer::Application, "how often it syncs", "more flushes per transaction")
+        thresholds: &[
+            MORE_OF_A_COUNT,
+            FLUSHES_MATTER,
+            MANY_SYNCS,
+            SAME_COST,
+            FEW_FLUSHES,
+            MOST_OF_COMMITS,
+            NO_FLUSHES,
+        ],
+        ..named(
+            "storage.durability",
+            Layer::Application,
+            "how often it syncs",
+            "more flushes per transaction",
+        )
     },
     Cause {
         places: &[User],
@@ -170,7 +251,12 @@ pub const CAUSES: &[Cause] = &[
         tells: "more user time per request, with as many calls",
         follows: &["app.build", "app.setting"],
         thresholds: &[SLOWER_CODE, MORE_THAN_KERNEL, MUCH_WORK, MOST_OF_CPU],
-        ..named("app.work", Layer::Application, "CPU: the server's own code", "more work in the application")
+        ..named(
+            "app.work",
+            Layer::Application,
+            "CPU: the server's own code",
+            "more work in the application",
+        )
     },
     Cause {
         places: &[Kernel, Making],
@@ -180,24 +266,43 @@ pub const CAUSES: &[Cause] = &[
         // A socket that takes little at a time is written to more often.
         follows: &["app.build", "app.setting", "network.shaping"],
         thresholds: &[MORE_CALLS, MORE_ROUND_TRIPS, MOST_BY_NUMBER],
-        ..named("app.calls", Layer::Application, "how many system calls it makes", "more system calls per transaction")
+        ..named(
+            "app.calls",
+            Layer::Application,
+            "how many system calls it makes",
+            "more system calls per transaction",
+        )
     },
     Cause {
         moves: &[Kind::UserCode],
         tells: "the same machine, and a program of another compiler, flag or version",
         needs: &[],
-        ..named("app.build", Layer::Application, "compiler, flags or version", "another build")
+        ..named(
+            "app.build",
+            Layer::Application,
+            "compiler, flags or version",
+            "another build",
+        )
     },
     Cause {
         tells: "a parameter or variable that differs between the sides and moves the part that grew",
         needs: &[],
-        ..named("app.setting", Layer::Application, "a setting", "another setting")
+        ..named(
+            "app.setting",
+            Layer::Application,
+            "a setting",
+            "another setting",
+        )
     },
     Cause {
         places: &[CpuServer],
         moves: BEHIND_SERVER,
         tells: "waiting for a CPU that the server itself had, with the server's CPUs busy",
-        needs: &[Followed, Reading("server.user.seconds"), Reading("server.cpus_allowed")],
+        needs: &[
+            Followed,
+            Reading("server.user.seconds"),
+            Reading("server.cpus_allowed"),
+        ],
         follows: &[
             "cpu.affinity",
             "app.work",
@@ -210,7 +315,12 @@ pub const CAUSES: &[Cause] = &[
             "kernel.trace",
         ],
         thresholds: &[SERVER_BUSY, LONGER_WAIT, GOOD_PART, LESS_BUSY],
-        ..named("cpu.saturated", Layer::Scheduler, "run queue: more threads than CPUs", "more threads than CPUs")
+        ..named(
+            "cpu.saturated",
+            Layer::Scheduler,
+            "run queue: more threads than CPUs",
+            "more threads than CPUs",
+        )
     },
     Cause {
         places: &[CpuOther],
@@ -229,7 +339,12 @@ pub const CAUSES: &[Cause] = &[
             SAME_WORK,
             BEYOND_WORK,
         ],
-        ..named("cpu.contention", Layer::Scheduler, "run queue: other processes", "other processes on the CPUs")
+        ..named(
+            "cpu.contention",
+            Layer::Scheduler,
+            "run queue: other processes",
+            "other processes on the CPUs",
+        )
     },
     Cause {
         places: &[CpuOther],
@@ -237,7 +352,12 @@ pub const CAUSES: &[Cause] = &[
         tells: "as contention, with a lower weight or a higher nice value",
         needs: &[Followed, Reading("server.nice")],
         thresholds: &[LOW_WEIGHT],
-        ..named("cpu.priority", Layer::Scheduler, "priority", "a low priority")
+        ..named(
+            "cpu.priority",
+            Layer::Scheduler,
+            "priority",
+            "a low priority",
+        )
     },
     Cause {
         places: &[CpuIdle, CpuServer, CpuClient, CpuUnknown],
@@ -253,7 +373,12 @@ pub const CAUSES: &[Cause] = &[
         tells: "waiting for a CPU while one idles that the server may not use; no throttling",
         needs: &[Followed, Reading("server.cpus_allowed")],
         thresholds: &[CPUS_FULL, CPUS_IDLE],
-        ..named("cpu.affinity", Layer::Scheduler, "CPU affinity", "too few CPUs allowed")
+        ..named(
+            "cpu.affinity",
+            Layer::Scheduler,
+            "CPU affinity",
+            "too few CPUs allowed",
+        )
     },
     Cause {
         places: &[Lock],
@@ -261,21 +386,36 @@ pub const CAUSES: &[Cause] = &[
         tells: "waiting for a lock whose holder works or sleeps",
         follows: &["app.setting"],
         thresholds: &[LONGER_WAIT, GOOD_PART, FILE_LOCKS],
-        ..named("app.lock", Layer::Application, "locks", "a lock in the application")
+        ..named(
+            "app.lock",
+            Layer::Application,
+            "locks",
+            "a lock in the application",
+        )
     },
     Cause {
         places: &[Sleeping],
         moves: &[Kind::Sleeping],
         tells: "a timer in the path",
         thresholds: &[LONGER_WAIT, GOOD_PART],
-        ..named("app.wait", Layer::Application, "sleeps and timers", "sleeps and timers")
+        ..named(
+            "app.wait",
+            Layer::Application,
+            "sleeps and timers",
+            "sleeps and timers",
+        )
     },
     Cause {
         places: &[Lock],
         moves: &[Kind::Lock],
         tells: "the lock goes when the cache is switched off",
         needs: &[],
-        ..named("app.query_cache", Layer::Application, "query cache", "the query cache's lock")
+        ..named(
+            "app.query_cache",
+            Layer::Application,
+            "query cache",
+            "the query cache's lock",
+        )
     },
     Cause {
         places: &[Kernel, Making],
@@ -295,7 +435,12 @@ pub const CAUSES: &[Cause] = &[
             LIKE_ENTRIES,
             MOST_OF_ROWS,
         ],
-        ..named("syscall.entry", Layer::Kernel, "system call and signal cost", "the cost of entering the kernel")
+        ..named(
+            "syscall.entry",
+            Layer::Kernel,
+            "system call and signal cost",
+            "the cost of entering the kernel",
+        )
     },
     Cause {
         places: &[Kernel, Making],
@@ -308,13 +453,23 @@ pub const CAUSES: &[Cause] = &[
             Reading("tracing.events"),
             Reading("tracing.programs"),
         ],
-        ..named("kernel.trace", Layer::Kernel, "tracing and auditing", "somebody who traces or audits the server")
+        ..named(
+            "kernel.trace",
+            Layer::Kernel,
+            "tracing and auditing",
+            "somebody who traces or audits the server",
+        )
     },
     Cause {
         places: &[Making],
         moves: KERNEL,
         tells: "clone, fork and exec in the path",
-        ..named("process.creation", Layer::Kernel, "process and thread creation", "making processes and threads")
+        ..named(
+            "process.creation",
+            Layer::Kernel,
+            "process and thread creation",
+            "making processes and threads",
+        )
     },
     Cause {
         places: &[User, Kernel, Making],
@@ -322,7 +477,12 @@ pub const CAUSES: &[Cause] = &[
         tells: "user code takes longer too, and the speculation status of the tasks or the host differs",
         needs: &[Reading("server.store_bypass.mitigated")],
         thresholds: &[SLOWER_CODE],
-        ..named("cpu.mitigation", Layer::Cpu, "speculation mitigations", "a CPU mitigation")
+        ..named(
+            "cpu.mitigation",
+            Layer::Cpu,
+            "speculation mitigations",
+            "a CPU mitigation",
+        )
     },
     Cause {
         moves: ON_CPU,
@@ -346,30 +506,60 @@ pub const CAUSES: &[Cause] = &[
         tells: "steps of 40 ms with late acknowledgements, no drops",
         needs: &[Followed, Reading("tcp.delayed_acks")],
         thresholds: &[MANY_DELAYED, TWICE, DELAYED_ACK, MOST_OF_CHANGE],
-        ..named("network.delay", Layer::Network, "TCP latency", "delayed acknowledgements")
+        ..named(
+            "network.delay",
+            Layer::Network,
+            "TCP latency",
+            "delayed acknowledgements",
+        )
     },
     Cause {
         places: &[OnTheWay],
         moves: &[Kind::Network],
         tells: "the listen queue overflows; a handshake is repeated after a second",
         needs: &[Followed, Reading("tcp.listen_overflows")],
-        thresholds: &[MORE_OF_A_COUNT, HANDSHAKE_AGAIN, MANY_OVERFLOWS, MOST_OF_CHANGE],
-        ..named("network.accept_queue", Layer::Network, "accept queue", "a full listen queue")
+        thresholds: &[
+            MORE_OF_A_COUNT,
+            HANDSHAKE_AGAIN,
+            MANY_OVERFLOWS,
+            MOST_OF_CHANGE,
+        ],
+        ..named(
+            "network.accept_queue",
+            Layer::Network,
+            "accept queue",
+            "a full listen queue",
+        )
     },
     Cause {
         places: &[Memory],
         moves: &[Kind::Memory, Kind::Faults],
         tells: "pages swapped in, reclaim, major faults, memory pressure",
         needs: &[Followed, Reading("memory.swap_in.pages")],
-        thresholds: &[MORE_OF_A_COUNT, PAGES_SWAPPED, MAJOR_FAULTS, MEMORY_PRESSURE],
-        ..named("memory.limit", Layer::Memory, "memory and paging", "too little memory")
+        thresholds: &[
+            MORE_OF_A_COUNT,
+            PAGES_SWAPPED,
+            MAJOR_FAULTS,
+            MEMORY_PRESSURE,
+        ],
+        ..named(
+            "memory.limit",
+            Layer::Memory,
+            "memory and paging",
+            "too little memory",
+        )
     },
     Cause {
         moves: &[Kind::Memory, Kind::UserCode, Kind::Faults],
         tells: "huge pages on one side only, and more faults on the other",
         needs: &[Reading("server.faults.minor")],
         thresholds: &[MORE_OF_A_COUNT],
-        ..named("memory.page_size", Layer::Memory, "page size", "small pages")
+        ..named(
+            "memory.page_size",
+            Layer::Memory,
+            "page size",
+            "small pages",
+        )
     },
     Cause {
         places: &[Client, CpuClient],
@@ -377,34 +567,83 @@ pub const CAUSES: &[Cause] = &[
         tells: "the client says that it was the limit, or used its CPUs up",
         needs: &[Followed, Reading("client.cpu.seconds")],
         thresholds: &[CLIENT_FULL, MOST_PASSES, MUCH_WORK, CLIENT_DOES_MORE],
-        ..named("client.saturated", Layer::Client, "the client itself", "the load generator")
+        ..named(
+            "client.saturated",
+            Layer::Client,
+            "the client itself",
+            "the load generator",
+        )
     },
     Cause {
         moves: ON_CPU,
         tells: "steal time, alike for all",
         needs: &[Reading("cpu.steal.seconds")],
         thresholds: &[MORE_STOLEN, MORE_STOLEN_SECONDS, GOOD_PART],
-        ..named("host.steal", Layer::Host, "host steal", "the host under this guest")
+        ..named(
+            "host.steal",
+            Layer::Host,
+            "host steal",
+            "the host under this guest",
+        )
     },
     of_probes("kernel.clock", Layer::Kernel, "reading the clock"),
-    of_probes("kernel.work", Layer::Kernel, "the kernel's work inside system calls"),
+    of_probes(
+        "kernel.work",
+        Layer::Kernel,
+        "the kernel's work inside system calls",
+    ),
     of_probes("kernel.signal", Layer::Kernel, "signal handling"),
     of_probes("kernel.process", Layer::Kernel, "process creation"),
     of_probes("kernel.thread", Layer::Kernel, "thread creation"),
-    of_probes("scheduler.switch", Layer::Scheduler, "switching between tasks"),
-    of_probes("kernel.ipc", Layer::Kernel, "local communication between processes"),
+    of_probes(
+        "scheduler.switch",
+        Layer::Scheduler,
+        "switching between tasks",
+    ),
+    of_probes(
+        "kernel.ipc",
+        Layer::Kernel,
+        "local communication between processes",
+    ),
     of_probes("network.stack", Layer::Network, "the network stack"),
-    of_probes("memory.fault", Layer::Memory, "memory mapping and page faults"),
+    of_probes(
+        "memory.fault",
+        Layer::Memory,
+        "memory mapping and page faults",
+    ),
     of_probes("memory.mapping", Layer::Memory, "the call that maps memory"),
-    of_probes("memory.first_touch", Layer::Memory, "page faults with their zero-filling"),
-    of_probes("memory.bandwidth", Layer::Memory, "memory latency and bandwidth"),
-    Cause { probes: &["sync.*"], ..of_probes("kernel.futex", Layer::Kernel, "locks between threads") },
-    Cause { probes: &["parallel.*"], ..of_probes("kernel.locking", Layer::Kernel, "the kernel's own locking") },
-    of_probes("kernel.scaling", Layer::Kernel, "locks or threads below the program"),
+    of_probes(
+        "memory.first_touch",
+        Layer::Memory,
+        "page faults with their zero-filling",
+    ),
+    of_probes(
+        "memory.bandwidth",
+        Layer::Memory,
+        "memory latency and bandwidth",
+    ),
+    Cause {
+        probes: &["sync.*"],
+        ..of_probes("kernel.futex", Layer::Kernel, "locks between threads")
+    },
+    Cause {
+        probes: &["parallel.*"],
+        ..of_probes("kernel.locking", Layer::Kernel, "the kernel's own locking")
+    },
+    of_probes(
+        "kernel.scaling",
+        Layer::Kernel,
+        "locks or threads below the program",
+    ),
     Cause {
         tells: "the same applications launched with swap in another place",
         needs: &[],
-        ..named("memory.swap_place", Layer::Memory, "placement of swap", "another placement of swap")
+        ..named(
+            "memory.swap_place",
+            Layer::Memory,
+            "placement of swap",
+            "another placement of swap",
+        )
     },
     of_probes("memory.paging", Layer::Memory, "paging"),
 ];

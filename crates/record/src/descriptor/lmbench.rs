@@ -20,16 +20,26 @@ pub struct Operation {
 
 impl Operation {
     const fn us(self, words: &'static str) -> Operation {
-        Operation { line: Some((words, "microseconds")), ..self }
+        Operation {
+            line: Some((words, "microseconds")),
+            ..self
+        }
     }
 
     const fn rate(self, words: &'static str) -> Operation {
-        Operation { line: Some((words, "MB/sec")), ..self }
+        Operation {
+            line: Some((words, "MB/sec")),
+            ..self
+        }
     }
 }
 
 const fn of(probe: &'static str, name: &'static str) -> Operation {
-    Operation { probe, name, line: None }
+    Operation {
+        probe,
+        name,
+        line: None,
+    }
 }
 
 /// All that are known.
@@ -87,7 +97,14 @@ pub fn name(name: &'static str, int: impl Fn(&str) -> Option<i64>) -> Option<Cow
     for part in parts {
         let (key, rest) = part.split_once('}')?;
         let value = int(key).filter(|value| key != "size" || matches!(value, 0 | 10_240))?;
-        words.to_mut().push_str(&if rest.starts_with('K') { value / 1024 } else { value }.to_string());
+        words.to_mut().push_str(
+            &if rest.starts_with('K') {
+                value / 1024
+            } else {
+                value
+            }
+            .to_string(),
+        );
         words += rest;
     }
     Some(words)

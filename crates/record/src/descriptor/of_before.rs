@@ -11,20 +11,82 @@ use crate::params::Params;
 /// families before.
 static FAMILIES: &[(&str, &Table, &[&str])] = &[
     ("clock", &table::PROCESSOR, &[]),
-    ("syscall", &table::SYSCALLS, &["null", "read", "write", "stat", "fstat", "open_close", "select", "poll", "epoll"]),
+    (
+        "syscall",
+        &table::SYSCALLS,
+        &[
+            "null",
+            "read",
+            "write",
+            "stat",
+            "fstat",
+            "open_close",
+            "select",
+            "poll",
+            "epoll",
+        ],
+    ),
     ("lmbench", &table::SYSCALLS, &[]),
     ("signal", &table::SIGNALS, &["install", "handle", "fault"]),
-    ("process", &table::PROCESSES, &["fork", "vfork", "spawn", "exec", "exec_dynamic", "shell"]),
+    (
+        "process",
+        &table::PROCESSES,
+        &["fork", "vfork", "spawn", "exec", "exec_dynamic", "shell"],
+    ),
     ("thread", &table::PROCESSES, &["create"]),
     ("switch", &table::SWITCHING, &[]),
-    ("ipc", &table::LATENCIES, &["pipe", "unix", "udp", "tcp", "tcp_connect", "eventfd", "futex", "shm"]),
-    ("bandwidth", &table::BANDWIDTHS, &["pipe", "unix", "tcp", "file_reread", "mmap_reread"]),
-    ("sync", &table::SYNCHRONISATION, &["mutex", "mutex_contended", "rwlock", "condvar"]),
+    (
+        "ipc",
+        &table::LATENCIES,
+        &[
+            "pipe",
+            "unix",
+            "udp",
+            "tcp",
+            "tcp_connect",
+            "eventfd",
+            "futex",
+            "shm",
+        ],
+    ),
+    (
+        "bandwidth",
+        &table::BANDWIDTHS,
+        &["pipe", "unix", "tcp", "file_reread", "mmap_reread"],
+    ),
+    (
+        "sync",
+        &table::SYNCHRONISATION,
+        &["mutex", "mutex_contended", "rwlock", "condvar"],
+    ),
     ("parallel", &table::PARALLEL, &[]),
-    ("vm", &table::VM, &["mmap", "munmap", "mprotect", "fault_anon", "fault_file", "fault_cow"]),
-    ("fs", &table::FS, &["create", "delete", "rename", "append", "fsync", "fdatasync"]),
-    ("memory", &table::MEMORY, &["latency", "read", "write", "copy"]),
-    ("cpu", &table::ARITHMETIC, &["int", "div", "branch", "flops"]),
+    (
+        "vm",
+        &table::VM,
+        &[
+            "mmap",
+            "munmap",
+            "mprotect",
+            "fault_anon",
+            "fault_file",
+            "fault_cow",
+        ],
+    ),
+    (
+        "fs",
+        &table::FS,
+        &["create", "delete", "rename", "append", "fsync", "fdatasync"],
+    ),
+    (
+        "memory",
+        &table::MEMORY,
+        &["latency", "read", "write", "copy"],
+    ),
+    (
+        "cpu",
+        &table::ARITHMETIC,
+        &["int", "div", "branch", "flops"],
+    ),
     ("flops", &table::FLOPS, &[]),
     ("zerofill", &table::ZEROFILL, &[]),
     ("site", &table::SITE, &[]),
@@ -65,7 +127,10 @@ pub fn of_before(probe: &str, params: [&Params; 2]) -> Descriptor {
     let known = FAMILIES.iter().find(|(of, ..)| *of == family);
     let table = known.map_or(&table::OTHER, |(_, table, _)| *table);
     let of_table = FAMILIES.iter().filter(|(_, of, _)| of.key == table.key);
-    let calls = CALLS.iter().find(|(of, _)| *of == probe).map_or(&[][..], |(_, calls)| calls);
+    let calls = CALLS
+        .iter()
+        .find(|(of, _)| *of == probe)
+        .map_or(&[][..], |(_, calls)| calls);
     Descriptor {
         place: of_table
             .flat_map(|(of, _, names)| names.iter().map(move |n| (*of, *n)))
@@ -93,7 +158,9 @@ fn exercises(family: &str, name: &str) -> Option<Exercises> {
         "process" => Exercises::Process,
         "thread" => Exercises::Thread,
         "switch" => Exercises::Switch,
-        "ipc" | "bandwidth" if name.starts_with("tcp") || name.starts_with("udp") => Exercises::Network,
+        "ipc" | "bandwidth" if name.starts_with("tcp") || name.starts_with("udp") => {
+            Exercises::Network
+        }
         "bandwidth" if name.ends_with("reread") => Exercises::Memory,
         "ipc" | "bandwidth" => Exercises::LocalIpc,
         "vm" | "zerofill" => Exercises::Fault,
@@ -106,7 +173,9 @@ fn exercises(family: &str, name: &str) -> Option<Exercises> {
 fn entries(family: &str, name: &str) -> Option<f64> {
     match (family, name) {
         ("syscall", "open_close") | ("signal", "handle") => Some(2.0),
-        ("syscall", _) | ("lmbench", "null_io") | ("signal", "install") | ("vm", "mprotect") => Some(1.0),
+        ("syscall", _) | ("lmbench", "null_io") | ("signal", "install") | ("vm", "mprotect") => {
+            Some(1.0)
+        }
         ("ipc", "pipe" | "unix" | "udp" | "tcp" | "eventfd" | "futex") => Some(4.0),
         _ => None,
     }
@@ -114,11 +183,17 @@ fn entries(family: &str, name: &str) -> Option<f64> {
 
 fn depends_on_host(probe: &str, int: impl Fn(&str) -> Option<i64>) -> Option<HostDependence> {
     // The primitives' bandwidth is that of the good tenth of all processes, which repeats as their spread lets expect.
-    let good_tenth = || matches!(probe, "memory.read" | "memory.write" | "memory.copy") && int("threads").is_none();
+    let good_tenth = || {
+        matches!(probe, "memory.read" | "memory.write" | "memory.copy") && int("threads").is_none()
+    };
     match probe {
-        "vm.fault_anon" | "vm.fault_file" | "vm.munmap" | "fs.append" => Some(HostDependence::Pages),
+        "vm.fault_anon" | "vm.fault_file" | "vm.munmap" | "fs.append" => {
+            Some(HostDependence::Pages)
+        }
         "fs.fsync" | "fs.fdatasync" => Some(HostDependence::Disk),
-        "database.throughput" | "database.latency" | "web.throughput" | "web.latency" => Some(HostDependence::Server),
+        "database.throughput" | "database.latency" | "web.throughput" | "web.latency" => {
+            Some(HostDependence::Server)
+        }
         _ if !probe.starts_with("memory.") && !probe.starts_with("process.") => None,
         _ => (is_beyond_caches(&int) && !good_tenth()).then_some(HostDependence::Memory),
     }
@@ -158,18 +233,28 @@ mod tests {
             ["syscallx", "syscall", ""].map(|probe| of(probe).table),
             [const { &table::OTHER }; 3].map(Table::clone)
         );
-        assert!(of("syscall.null").place < of("syscall.stat").place && of("syscall.new").place.is_none());
+        assert!(
+            of("syscall.null").place < of("syscall.stat").place
+                && of("syscall.new").place.is_none()
+        );
     }
 
     #[test]
     fn lmbench_names_carry_its_parameters() {
         let name = |probe: &str, params: Params| row(probe, params).lmbench;
         assert_eq!(
-            name("switch.ring", Params::new().with("tasks", 16).with("footprint", 65_536)).unwrap(),
+            name(
+                "switch.ring",
+                Params::new().with("tasks", 16).with("footprint", 65_536)
+            )
+            .unwrap(),
             "16p/64K ctxsw"
         );
         assert_eq!(name("switch.ring", Params::new().with("tasks", 16)), None);
-        assert_eq!(name("fs.create", Params::new().with("size", 10_240)).unwrap(), "10K File Create");
+        assert_eq!(
+            name("fs.create", Params::new().with("size", 10_240)).unwrap(),
+            "10K File Create"
+        );
         assert_eq!(name("fs.create", Params::new().with("size", 1)), None);
         assert_eq!(name("thread.create", Params::new()), None);
     }
@@ -179,18 +264,37 @@ mod tests {
         let depends = |probe: &str, params: Params| row(probe, params).depends_on_host.is_some();
         let with = |key: &str, value: i64| Params::new().with(key, value);
         assert!(
-            depends("memory.latency", with("size", 64 << 20)) && !depends("memory.latency", with("size", 512 << 10))
+            depends("memory.latency", with("size", 64 << 20))
+                && !depends("memory.latency", with("size", 512 << 10))
         );
-        assert!(depends("process.fork", with("resident", 64 << 20)) && !depends("process.fork", with("resident", 0)));
-        assert!(!depends("memory.read", with("size", 64 << 20)), "the good tenth");
-        assert!(depends("memory.read", with("size", 64 << 20).with("threads", 1)), "a laboratory's median");
         assert!(
-            of_before("memory.latency", [&Params::new(), &with("size", 64 << 20)]).depends_on_host.is_some(),
+            depends("process.fork", with("resident", 64 << 20))
+                && !depends("process.fork", with("resident", 0))
+        );
+        assert!(
+            !depends("memory.read", with("size", 64 << 20)),
+            "the good tenth"
+        );
+        assert!(
+            depends("memory.read", with("size", 64 << 20).with("threads", 1)),
+            "a laboratory's median"
+        );
+        assert!(
+            of_before("memory.latency", [&Params::new(), &with("size", 64 << 20)])
+                .depends_on_host
+                .is_some(),
             "taken out"
         );
-        assert!(depends("vm.fault_anon", with("pages", 1)) && depends("fs.append", with("size", 4096)));
+        assert!(
+            depends("vm.fault_anon", with("pages", 1)) && depends("fs.append", with("size", 4096))
+        );
         assert!(depends("fs.fsync", with("size", 4096)));
-        assert!(depends("database.throughput", with("clients", 10)) && depends("web.latency", with("connections", 1)));
-        assert!(!depends("sync.rwlock", with("threads", 2)) && !depends("syscall.null", Params::new()));
+        assert!(
+            depends("database.throughput", with("clients", 10))
+                && depends("web.latency", with("connections", 1))
+        );
+        assert!(
+            !depends("sync.rwlock", with("threads", 2)) && !depends("syscall.null", Params::new())
+        );
     }
 }

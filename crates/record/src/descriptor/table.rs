@@ -19,13 +19,19 @@ pub struct Table {
 impl Table {
     /// A table of this key and title.
     pub const fn new(key: &'static str, title: &'static str) -> Table {
-        Table { key: Cow::Borrowed(key), title: Cow::Borrowed(title) }
+        Table {
+            key: Cow::Borrowed(key),
+            title: Cow::Borrowed(title),
+        }
     }
 
     /// Its place among the tables: those of the primitives and of our own labs in the order of [`ORDER`], others after
     /// them.
     pub fn place(&self) -> usize {
-        ORDER.iter().position(|table| table.key == self.key).unwrap_or(ORDER.len())
+        ORDER
+            .iter()
+            .position(|table| table.key == self.key)
+            .unwrap_or(ORDER.len())
     }
 
     /// What tables are ordered by: their place, and by their keys those that have none of their own.

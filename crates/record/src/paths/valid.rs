@@ -1,7 +1,8 @@
 //! What followed requests may say, and their strings made safe to show.
 
 use super::{
-    Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths, Share, Slow,
+    Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths,
+    Share, Slow,
 };
 use crate::range::{amounts, each, no_more};
 use crate::stacks::{self, MOST_GRAPHS};
@@ -16,14 +17,25 @@ const NOT_FOLLOWED: &str = "not followed";
 /// Says what in the paths of a run cannot be, if anything.
 pub(crate) fn valid(paths: &[Paths]) -> Result<(), String> {
     if paths.len() > MOST_PATHS {
-        return Err(format!("it has the paths of {} steps, more than {MOST_PATHS}", paths.len()));
+        return Err(format!(
+            "it has the paths of {} steps, more than {MOST_PATHS}",
+            paths.len()
+        ));
     }
     each("paths", paths, one)
 }
 
 /// Says what in the paths of one step cannot be, if anything.
 pub(crate) fn one(p: &Paths) -> Result<(), String> {
-    amounts("it", [p.seconds, p.self_cost, p.event_cost, p.whole_rate.unwrap_or(0.0)])?;
+    amounts(
+        "it",
+        [
+            p.seconds,
+            p.self_cost,
+            p.event_cost,
+            p.whole_rate.unwrap_or(0.0),
+        ],
+    )?;
     share("not_followed", p.not_followed)?;
     latency(&p.latency)?;
     p.generator.iter().try_for_each(latency)?;
@@ -34,8 +46,16 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
         share("the sum of its leaves", sum)?;
     }
     // What was not followed may have a leaf, too.
-    let followed = p.leaves.iter().filter(|l| l.component != NOT_FOLLOWED).map(|l| l.all.share).sum::<f64>();
-    share("the sum of its leaves with what was not followed", followed + p.not_followed)?;
+    let followed = p
+        .leaves
+        .iter()
+        .filter(|l| l.component != NOT_FOLLOWED)
+        .map(|l| l.all.share)
+        .sum::<f64>();
+    share(
+        "the sum of its leaves with what was not followed",
+        followed + p.not_followed,
+    )?;
     p.stacks.iter().try_for_each(stacks::valid)?;
     no_more("graphs", p.graphs.len(), MOST_GRAPHS)?;
     each("graphs", &p.graphs, |g| stacks::valid(&g.stacks))?;
@@ -50,7 +70,11 @@ pub(crate) fn texts(p: &mut Paths) -> Vec<&mut String> {
         all.extend([&mut l.component, &mut l.whom]);
         all.extend(&mut l.chain);
     }
-    for s in p.stacks.iter_mut().chain(p.graphs.iter_mut().map(|g| &mut g.stacks)) {
+    for s in p
+        .stacks
+        .iter_mut()
+        .chain(p.graphs.iter_mut().map(|g| &mut g.stacks))
+    {
         all.push(&mut s.source);
         all.extend(&mut s.functions);
     }
@@ -63,7 +87,9 @@ pub(crate) fn texts(p: &mut Paths) -> Vec<&mut String> {
 
 /// Makes every string of the paths safe to show and as short as a record may hold.
 pub(crate) fn clean(p: &mut Paths) {
-    texts(p).into_iter().for_each(|text| *text = clean_short(text, MOST_NAME));
+    texts(p)
+        .into_iter()
+        .for_each(|text| *text = clean_short(text, MOST_NAME));
 }
 
 fn share(what: &str, value: f64) -> Result<(), String> {
@@ -77,7 +103,10 @@ fn share(what: &str, value: f64) -> Result<(), String> {
 fn latency(l: &Latency) -> Result<(), String> {
     amounts("a latency", [l.mean, l.p50, l.p90, l.p99])?;
     if l.p50 > l.p90 || l.p90 > l.p99 {
-        return Err(format!("the percentiles {}, {} and {} of a latency fall", l.p50, l.p90, l.p99));
+        return Err(format!(
+            "the percentiles {}, {} and {} of a latency fall",
+            l.p50, l.p90, l.p99
+        ));
     }
     Ok(())
 }
@@ -94,7 +123,11 @@ fn part(s: Share) -> Result<(), String> {
     // The ends of a bootstrap's interval are estimates: they may lie beyond what a share can be.
     amounts("a share", [s.seconds, s.low.abs(), s.high.abs()])?;
     share("a share", s.share)?;
-    if s.low > s.high { Err(format!("an interval from {} to {} is none", s.low, s.high)) } else { Ok(()) }
+    if s.low > s.high {
+        Err(format!("an interval from {} to {} is none", s.low, s.high))
+    } else {
+        Ok(())
+    }
 }
 
 fn slow(s: &Slow) -> Result<(), String> {
@@ -109,7 +142,11 @@ fn slow(s: &Slow) -> Result<(), String> {
         }
         end = span.at + span.seconds;
     }
-    if end > s.seconds + slack { Err("its last span ends after it".into()) } else { Ok(()) }
+    if end > s.seconds + slack {
+        Err("its last span ends after it".into())
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -125,12 +162,25 @@ mod tests {
         let mut with_leaf = followed::healthy().paths;
         let (share, mut leaf) = (with_leaf[0].not_followed, with_leaf[0].leaves[0].clone());
         leaf.component = NOT_FOLLOWED.into();
-        leaf.all = Share { share, low: share, high: share, ..leaf.all };
+        leaf.all = Share {
+            share,
+            low: share,
+            high: share,
+            ..leaf.all
+        };
         leaf.middle = leaf.all;
         leaf.slow = leaf.all;
         with_leaf[0].leaves.push(leaf);
-        assert_eq!(valid(&with_leaf), Ok(()), "what was not followed is a leaf, too");
-        assert_eq!(valid(&[Paths::default()]), Ok(()), "a step whose requests could not be followed");
+        assert_eq!(
+            valid(&with_leaf),
+            Ok(()),
+            "what was not followed is a leaf, too"
+        );
+        assert_eq!(
+            valid(&[Paths::default()]),
+            Ok(()),
+            "a step whose requests could not be followed"
+        );
     }
 
     #[test]
@@ -143,31 +193,60 @@ mod tests {
             ("not_followed", |p| p.not_followed = f64::NAN),
             ("fall", |p| p.latency.p50 = 1.0),
             ("amount", |p| p.generator.as_mut().unwrap().mean = f64::NAN),
-            ("more than 400", |p| p.leaves = vec![p.leaves[0].clone(); 401]),
-            ("leaves[1]: it has no component", |p| p.leaves[1].component.clear()),
-            ("more than 16", |p| p.leaves[0].chain = vec!["lock".into(); 17]),
+            ("more than 400", |p| {
+                p.leaves = vec![p.leaves[0].clone(); 401]
+            }),
+            ("leaves[1]: it has no component", |p| {
+                p.leaves[1].component.clear()
+            }),
+            ("more than 16", |p| {
+                p.leaves[0].chain = vec!["lock".into(); 17]
+            }),
             ("leaves[2]: an interval", |p| p.leaves[2].all.low = 0.9),
-            ("leaves[0]: a share is -0.1", |p| p.leaves[0].slow.share = -0.1),
-            ("the sum of its leaves", |p| p.leaves.iter_mut().for_each(|l| l.middle.share = 0.9)),
+            ("leaves[0]: a share is -0.1", |p| {
+                p.leaves[0].slow.share = -0.1
+            }),
+            ("the sum of its leaves", |p| {
+                p.leaves.iter_mut().for_each(|l| l.middle.share = 0.9)
+            }),
             ("with what was not followed", |p| p.not_followed = 0.9),
-            ("more than 20", |p| p.slowest = vec![p.slowest[0].clone(); 21]),
-            ("more than 200", |p| p.slowest[0].spans = vec![p.slowest[0].spans[0].clone(); 201]),
-            ("more than 6", |p| p.graphs = vec![RequestStacks::default(); 7]),
+            ("more than 20", |p| {
+                p.slowest = vec![p.slowest[0].clone(); 21]
+            }),
+            ("more than 200", |p| {
+                p.slowest[0].spans = vec![p.slowest[0].spans[0].clone(); 201]
+            }),
+            ("more than 6", |p| {
+                p.graphs = vec![RequestStacks::default(); 7]
+            }),
             ("graphs[0]: a stack has function 3", |p| {
-                let stack = Stack { frames: vec![3], samples: 1 };
+                let stack = Stack {
+                    frames: vec![3],
+                    samples: 1,
+                };
                 p.graphs = vec![RequestStacks {
-                    stacks: Stacks { stacks: vec![stack], ..Stacks::default() },
+                    stacks: Stacks {
+                        stacks: vec![stack],
+                        ..Stacks::default()
+                    },
                     ..RequestStacks::default()
                 }];
             }),
-            ("slowest[0]: spans[1] begins before", |p| p.slowest[0].spans[1].at = 0.0),
-            ("slowest[1]: its last span ends after it", |p| p.slowest[1].seconds /= 2.0),
+            ("slowest[0]: spans[1] begins before", |p| {
+                p.slowest[0].spans[1].at = 0.0
+            }),
+            ("slowest[1]: its last span ends after it", |p| {
+                p.slowest[1].seconds /= 2.0
+            }),
         ];
         for (expected, spoil) in cases {
             let mut paths = followed::slow_locks().paths;
             spoil(&mut paths[0]);
             let message = valid(&paths).expect_err(expected);
-            assert!(message.contains(expected) && message.starts_with("paths[0]"), "{message} should name {expected}");
+            assert!(
+                message.contains(expected) && message.starts_with("paths[0]"),
+                "{message} should name {expected}"
+            );
         }
         let many = vec![Paths::default(); MOST_PATHS + 1];
         assert!(valid(&many).unwrap_err().contains("more than 200"));

@@ -29,7 +29,9 @@ impl Document {
             Document::Swapfile => "Andy Moraitis, OSX Version 10.1 Swapfile Benchmarks",
             Document::ZerofillThree => "Nat!, Zerofilling, Part III, Doing the Math",
             Document::ZerofillFour => "Nat!, Zerofilling, Part IV, New and Improved Application",
-            Document::ObjectDatabase => "Dave Winer, Frontier's object database against the Macintosh file system",
+            Document::ObjectDatabase => {
+                "Dave Winer, Frontier's object database against the Macintosh file system"
+            }
             Document::Mysteries => "Johan De Gelas, No More Apple Mysteries, Part Two",
         }
     }
@@ -73,7 +75,11 @@ pub(super) struct About {
 
 impl About {
     pub const fn new(document: Document, tables: &'static [&'static str]) -> About {
-        About { document, tables, place: "" }
+        About {
+            document,
+            tables,
+            place: "",
+        }
     }
 
     /// In this section.
@@ -89,8 +95,20 @@ impl About {
         source: fn() -> Judged,
         here: Here,
     ) -> Conclusion {
-        let About { document, tables, place } = self;
-        Conclusion { key, document, place, says, tables, source, here }
+        let About {
+            document,
+            tables,
+            place,
+        } = self;
+        Conclusion {
+            key,
+            document,
+            place,
+            says,
+            tables,
+            source,
+            here,
+        }
     }
 }
 
@@ -109,9 +127,8 @@ impl Conclusion {
     pub fn by_run(&self, run: &Run) -> Judged {
         match self.here {
             Here::Never(why) => Judged::not(why),
-            Here::By(judge, needs) => {
-                doubted::judged(judge, run).unwrap_or_else(|| Judged::not(&format!("{NO_ROW}fingerpost run {needs}")))
-            }
+            Here::By(judge, needs) => doubted::judged(judge, run)
+                .unwrap_or_else(|| Judged::not(&format!("{NO_ROW}fingerpost run {needs}"))),
         }
     }
 
@@ -122,9 +139,17 @@ impl Conclusion {
 
     /// Whether a run has rows of what measures this; nothing is judged yet.
     pub(crate) fn may_be_judged_by(&self, run: &Run) -> bool {
-        let Here::By(_, needs) = self.here else { return false };
-        let family = needs.trim_start_matches('\'').split([' ', '.']).next().unwrap_or_default();
-        run.measurements.iter().any(|m| m.probe.split('.').next() == Some(family))
+        let Here::By(_, needs) = self.here else {
+            return false;
+        };
+        let family = needs
+            .trim_start_matches('\'')
+            .split([' ', '.'])
+            .next()
+            .unwrap_or_default();
+        run.measurements
+            .iter()
+            .any(|m| m.probe.split('.').next() == Some(family))
     }
 
     /// Whether a run has the rows for it. One that only has a reason why it says nothing leaves it to others.

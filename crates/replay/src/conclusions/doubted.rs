@@ -15,7 +15,9 @@ pub fn judged(judge: Judge, run: &Run) -> Option<Judged> {
     let judged = judge(run)?;
     // Figures that are not to be trusted.
     let is_doubted = |row: &Measurement| row.estimate.is_some() && row.outcome != Outcome::Measured;
-    let all: Vec<usize> = (0..run.measurements.len()).filter(|i| is_doubted(&run.measurements[*i])).collect();
+    let all: Vec<usize> = (0..run.measurements.len())
+        .filter(|i| is_doubted(&run.measurements[*i]))
+        .collect();
     if judged.answer == Answer::NotMeasured || all.is_empty() {
         return Some(judged);
     }
@@ -25,7 +27,12 @@ pub fn judged(judge: Judge, run: &Run) -> Option<Judged> {
         judge(&lacking).as_ref() != Some(&judged)
     };
     let rows = those(&all, rests_on);
-    let figure = match words(&rows.iter().map(|i| &run.measurements[*i]).collect::<Vec<_>>()) {
+    let figure = match words(
+        &rows
+            .iter()
+            .map(|i| &run.measurements[*i])
+            .collect::<Vec<_>>(),
+    ) {
         Some(words) => format!("{}; {words}", judged.figure),
         None => judged.figure.clone(),
     };
@@ -40,10 +47,24 @@ fn leave_out(lacking: &mut Run, whole: &Run, rows: &[usize]) {
             .map(|i| &whole.measurements[*i])
             .any(|row| row.probe.split('.').next() == Some(workload) && row.params == *params)
     };
-    let kept = whole.measurements.iter().enumerate().filter(|(i, _)| !rows.contains(i));
+    let kept = whole
+        .measurements
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| !rows.contains(i));
     lacking.measurements = kept.map(|(_, row)| row.clone()).collect();
-    lacking.observations = whole.observations.iter().filter(|o| !of_them(&o.workload, &o.params)).cloned().collect();
-    lacking.budgets = whole.budgets.iter().filter(|b| !of_them(&b.workload, &b.params)).cloned().collect();
+    lacking.observations = whole
+        .observations
+        .iter()
+        .filter(|o| !of_them(&o.workload, &o.params))
+        .cloned()
+        .collect();
+    lacking.budgets = whole
+        .budgets
+        .iter()
+        .filter(|b| !of_them(&b.workload, &b.params))
+        .cloned()
+        .collect();
 }
 
 /// Those of some rows that matter, by halves: most conclusions rest on few rows of a run. Of rows that matter only
@@ -53,8 +74,10 @@ fn those(rows: &[usize], mut matter: impl FnMut(&[usize]) -> bool) -> Vec<usize>
     let mut groups = if matter(rows) { vec![rows] } else { Vec::new() };
     while let Some(group) = groups.pop() {
         let (first, second) = group.split_at(group.len() / 2);
-        let halves: Vec<&[usize]> =
-            [first, second].into_iter().filter(|half| !half.is_empty() && half.len() < group.len()).collect();
+        let halves: Vec<&[usize]> = [first, second]
+            .into_iter()
+            .filter(|half| !half.is_empty() && half.len() < group.len())
+            .collect();
         let before = groups.len();
         groups.extend(halves.into_iter().filter(|half| matter(half)));
         if groups.len() > before {
@@ -62,7 +85,11 @@ fn those(rows: &[usize], mut matter: impl FnMut(&[usize]) -> bool) -> Vec<usize>
         }
         let mut together = group.to_vec();
         for row in group.iter().filter(|_| group.len() > 1) {
-            let others: Vec<usize> = together.iter().copied().filter(|other| other != row).collect();
+            let others: Vec<usize> = together
+                .iter()
+                .copied()
+                .filter(|other| other != row)
+                .collect();
             if matter(&others) {
                 together = others;
             }
@@ -98,7 +125,9 @@ fn words(rows: &[&Measurement]) -> Option<String> {
         1 => "; and for another reason".to_owned(),
         more => format!("; and for {more} other reasons"),
     };
-    Some(format!("on {number} of {of} that {are} not to be trusted: {first}{more}"))
+    Some(format!(
+        "on {number} of {of} that {are} not to be trusted: {first}{more}"
+    ))
 }
 
 #[cfg(test)]
@@ -108,7 +137,11 @@ mod tests {
     use super::*;
 
     fn row(probe: &str, value: f64, doubt: Option<&str>) -> Measurement {
-        let outcome = if doubt.is_some() { Outcome::Untrusted } else { Outcome::Measured };
+        let outcome = if doubt.is_some() {
+            Outcome::Untrusted
+        } else {
+            Outcome::Measured
+        };
         let none = Measurement::without_figure(
             probe,
             1,
@@ -118,12 +151,25 @@ mod tests {
             outcome,
             String::new(),
         );
-        let estimate = Some(Estimate { value, low: value, high: value, confidence: 0.95 });
-        Measurement { estimate, reason: doubt.map(str::to_owned), ..none }
+        let estimate = Some(Estimate {
+            value,
+            low: value,
+            high: value,
+            confidence: 0.95,
+        });
+        Measurement {
+            estimate,
+            reason: doubt.map(str::to_owned),
+            ..none
+        }
     }
 
     fn value(run: &Run, probe: &str) -> Option<f64> {
-        run.measurements.iter().find(|m| m.probe == probe)?.estimate.map(|e| e.value)
+        run.measurements
+            .iter()
+            .find(|m| m.probe == probe)?
+            .estimate
+            .map(|e| e.value)
     }
 
     fn sum(run: &Run) -> Option<Judged> {
@@ -132,35 +178,87 @@ mod tests {
     }
 
     fn figure(judge: Judge, rows: Vec<Measurement>) -> String {
-        judged(judge, &Run { measurements: rows, ..Run::default() }).unwrap().figure
+        judged(
+            judge,
+            &Run {
+                measurements: rows,
+                ..Run::default()
+            },
+        )
+        .unwrap()
+        .figure
     }
 
     #[test]
     fn a_conclusion_tells_of_the_rows_that_it_rests_on_and_of_no_others() {
         let other = row("c.three", 7.0, Some("slow"));
-        assert_eq!(figure(sum, vec![row("a.one", 1.0, None), row("b.two", 2.0, None), other.clone()]), "3 in all");
-        let one = vec![row("a.one", 1.0, None), other.clone(), row("b.two", 2.0, Some("noisy"))];
-        assert_eq!(figure(sum, one), "3 in all; on a row of b.two that is not to be trusted: noisy");
-        let both = vec![row("a.one", 1.0, Some("noisy")), other.clone(), row("b.two", 2.0, Some("noisy"))];
-        assert_eq!(figure(sum, both), "3 in all; on 2 rows of a.one and b.two that are not to be trusted: noisy");
-        let two = vec![row("a.one", 1.0, Some("noisy")), other, row("b.two", 2.0, Some("hot"))];
+        assert_eq!(
+            figure(
+                sum,
+                vec![
+                    row("a.one", 1.0, None),
+                    row("b.two", 2.0, None),
+                    other.clone()
+                ]
+            ),
+            "3 in all"
+        );
+        let one = vec![
+            row("a.one", 1.0, None),
+            other.clone(),
+            row("b.two", 2.0, Some("noisy")),
+        ];
+        assert_eq!(
+            figure(sum, one),
+            "3 in all; on a row of b.two that is not to be trusted: noisy"
+        );
+        let both = vec![
+            row("a.one", 1.0, Some("noisy")),
+            other.clone(),
+            row("b.two", 2.0, Some("noisy")),
+        ];
+        assert_eq!(
+            figure(sum, both),
+            "3 in all; on 2 rows of a.one and b.two that are not to be trusted: noisy"
+        );
+        let two = vec![
+            row("a.one", 1.0, Some("noisy")),
+            other,
+            row("b.two", 2.0, Some("hot")),
+        ];
         assert!(figure(sum, two).ends_with("are not to be trusted: noisy; and for another reason"));
     }
 
     #[test]
     fn where_either_of_two_rows_would_do_both_are_told() {
         let least = |run: &Run| {
-            let least = run.measurements.iter().filter_map(|m| m.estimate).map(|e| e.value).reduce(f64::min)?;
+            let least = run
+                .measurements
+                .iter()
+                .filter_map(|m| m.estimate)
+                .map(|e| e.value)
+                .reduce(f64::min)?;
             Some(Judged::by(true, format!("{least:.0} at least")))
         };
-        let rows =
-            vec![row("a.one", 1.0, Some("noisy")), row("a.one", 1.0, Some("noisy")), row("a.one", 5.0, Some("noisy"))];
-        assert_eq!(figure(least, rows), "1 at least; on 2 rows of a.one that are not to be trusted: noisy");
+        let rows = vec![
+            row("a.one", 1.0, Some("noisy")),
+            row("a.one", 1.0, Some("noisy")),
+            row("a.one", 5.0, Some("noisy")),
+        ];
+        assert_eq!(
+            figure(least, rows),
+            "1 at least; on 2 rows of a.one that are not to be trusted: noisy"
+        );
     }
 
     #[test]
     fn what_was_observed_of_a_step_is_as_doubtful_as_its_figure() {
-        let busy = |run: &Run| Some(Judged::by(true, format!("{:.0} s", run.observations.first()?.totals["seconds"])));
+        let busy = |run: &Run| {
+            Some(Judged::by(
+                true,
+                format!("{:.0} s", run.observations.first()?.totals["seconds"]),
+            ))
+        };
         let observation = Observation {
             workload: "a".into(),
             totals: [("seconds".to_owned(), 3.0)].into(),
@@ -183,7 +281,14 @@ mod tests {
 
     #[test]
     fn what_was_not_judged_has_no_doubt() {
-        let none = |run: &Run| run.measurements.first().map(|_| Judged::not("it is a belief"));
-        assert_eq!(figure(none, vec![row("a.one", 1.0, Some("noisy"))]), "it is a belief");
+        let none = |run: &Run| {
+            run.measurements
+                .first()
+                .map(|_| Judged::not("it is a belief"))
+        };
+        assert_eq!(
+            figure(none, vec![row("a.one", 1.0, Some("noisy"))]),
+            "it is a belief"
+        );
     }
 }

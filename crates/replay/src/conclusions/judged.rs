@@ -47,7 +47,10 @@ impl Judged {
         if figure.contains("NaN") {
             return Judged::not(MISSING);
         }
-        Judged { answer: if holds { Answer::True } else { Answer::False }, figure }
+        Judged {
+            answer: if holds { Answer::True } else { Answer::False },
+            figure,
+        }
     }
 
     /// By a figure that must reach a limit: its interval decides, or leaves both open.
@@ -80,21 +83,32 @@ impl Judged {
     }
 
     /// By what a comparison says of a cause, which it may say nothing of.
-    pub(super) fn by_cause(said: Option<(Status, String)>, holds: impl FnOnce(Status, &str) -> bool) -> Judged {
+    pub(super) fn by_cause(
+        said: Option<(Status, String)>,
+        holds: impl FnOnce(Status, &str) -> bool,
+    ) -> Judged {
         match said {
-            Some((status, figure)) if status != Status::NotJudged => Judged::by(holds(status, &figure), figure),
+            Some((status, figure)) if status != Status::NotJudged => {
+                Judged::by(holds(status, &figure), figure)
+            }
             _ => Judged::not(MISSING),
         }
     }
 
     /// Measured, by a figure whose interval does not decide it.
     pub(super) fn open(figure: String) -> Judged {
-        Judged { answer: Answer::NotResolved, figure }
+        Judged {
+            answer: Answer::NotResolved,
+            figure,
+        }
     }
 
     /// There is no figure, for this reason.
     pub(super) fn not(why: &str) -> Judged {
-        Judged { answer: Answer::NotMeasured, figure: why.to_owned() }
+        Judged {
+            answer: Answer::NotMeasured,
+            figure: why.to_owned(),
+        }
     }
 }
 
@@ -108,19 +122,39 @@ mod tests {
     #[test]
     fn a_missing_figure_judges_nothing_and_an_interval_across_the_limit_leaves_it_open() {
         let nan = f64::NAN;
-        assert_eq!(Judged::by(nan > 2.0, format!("{nan:.1} times")), Judged::not(MISSING));
+        assert_eq!(
+            Judged::by(nan > 2.0, format!("{nan:.1} times")),
+            Judged::not(MISSING)
+        );
         assert_eq!(Judged::by(false, "1.5 times".into()).answer, Answer::False);
-        let e = |low, high| Estimate { value: (low + high) / 2.0, low, high, confidence: 0.95 };
-        let [above, across, under] =
-            [e(2.0, 3.0), e(1.9, 3.0), e(1.0, 1.9)].map(|e| Judged::at_least(&e, 2.0, "x".into()).answer);
-        assert_eq!([above, across, under], [Answer::True, Answer::NotResolved, Answer::False]);
-        let [above, across, under] =
-            [e(2.0, 3.0), e(1.9, 3.0), e(1.0, 1.9)].map(|e| Judged::below(&e, 2.0, "x".into()).answer);
-        assert_eq!([above, across, under], [Answer::False, Answer::NotResolved, Answer::True]);
-        assert_eq!(Judged::below(&e(nan, nan), 2.0, "x".into()), Judged::not(MISSING));
+        let e = |low, high| Estimate {
+            value: (low + high) / 2.0,
+            low,
+            high,
+            confidence: 0.95,
+        };
+        let [above, across, under] = [e(2.0, 3.0), e(1.9, 3.0), e(1.0, 1.9)]
+            .map(|e| Judged::at_least(&e, 2.0, "x".into()).answer);
+        assert_eq!(
+            [above, across, under],
+            [Answer::True, Answer::NotResolved, Answer::False]
+        );
+        let [above, across, under] = [e(2.0, 3.0), e(1.9, 3.0), e(1.0, 1.9)]
+            .map(|e| Judged::below(&e, 2.0, "x".into()).answer);
+        assert_eq!(
+            [above, across, under],
+            [Answer::False, Answer::NotResolved, Answer::True]
+        );
+        assert_eq!(
+            Judged::below(&e(nan, nan), 2.0, "x".into()),
+            Judged::not(MISSING)
+        );
         let by = |said| Judged::by_cause(said, |status, _| status == Status::Cleared).answer;
         assert_eq!(by(None), Answer::NotMeasured);
-        assert_eq!(by(Some((Status::NotJudged, "nothing is known".into()))), Answer::NotMeasured);
+        assert_eq!(
+            by(Some((Status::NotJudged, "nothing is known".into()))),
+            Answer::NotMeasured
+        );
         assert_eq!(by(Some((Status::Guilty, "60 %".into()))), Answer::False);
         assert_eq!(by(Some((Status::Cleared, "2 %".into()))), Answer::True);
     }

@@ -171,10 +171,19 @@ fn from_swap(run: &Run) -> Option<Judged> {
         .observations
         .iter()
         .filter(|o| o.workload == "launch" && o.observer == "since-boot" && after_boot(&o.params));
-    let (pageins, swap) =
-        since_boot.filter_map(|o| Some((*o.totals.get("major_faults")?, *o.totals.get("swap_in.pages")?))).next()?;
+    let (pageins, swap) = since_boot
+        .filter_map(|o| {
+            Some((
+                *o.totals.get("major_faults")?,
+                *o.totals.get("swap_in.pages")?,
+            ))
+        })
+        .next()?;
     let figure = format!("{pageins:.0} page-ins since boot, and {swap:.0} pages came from swap");
-    let row = run.measurements.iter().find(|m| m.probe == "launch.pageins" && after_boot(&m.params))?;
+    let row = run
+        .measurements
+        .iter()
+        .find(|m| m.probe == "launch.pageins" && after_boot(&m.params))?;
     if row.outcome != Outcome::Measured {
         return Some(Judged::open(figure));
     }
@@ -184,15 +193,17 @@ fn from_swap(run: &Run) -> Option<Judged> {
 /// Whether a second drive beats another partition of the system's, application by application.
 fn second_drive(run: &Run) -> Option<Judged> {
     let at = |placement: &str| {
-        let rows = run
-            .measurements
-            .iter()
-            .filter(move |m| m.probe == "launch.time" && m.params.text("placement") == Some(placement));
-        rows.filter_map(|m| Some((m.params.text("app")?.to_owned(), m.estimate?))).collect::<Vec<_>>()
+        let rows = run.measurements.iter().filter(move |m| {
+            m.probe == "launch.time" && m.params.text("placement") == Some(placement)
+        });
+        rows.filter_map(|m| Some((m.params.text("app")?.to_owned(), m.estimate?)))
+            .collect::<Vec<_>>()
     };
     let (single, dual) = (at("single"), at("dual"));
-    let pairs: Vec<_> =
-        single.iter().filter_map(|(app, s)| Some((s, dual.iter().find(|(other, _)| other == app)?.1))).collect();
+    let pairs: Vec<_> = single
+        .iter()
+        .filter_map(|(app, s)| Some((s, dual.iter().find(|(other, _)| other == app)?.1)))
+        .collect();
     let shorter = pairs.iter().filter(|(s, d)| d.high < s.low).count();
     let longer = pairs.iter().filter(|(s, d)| d.low > s.high).count();
     let are = |count: usize| format!("{count} {}", if count == 1 { "is" } else { "are" });
@@ -210,20 +221,33 @@ fn second_drive(run: &Run) -> Option<Judged> {
 
 /// Page-ins by days of uptime: whether they go on.
 fn grow(run: &Run) -> Option<Judged> {
-    let rows =
-        run.measurements.iter().filter(|m| m.probe == "launch.pageins" && m.params.text("state") == Some("uptime"));
-    let mut days: Vec<(i64, f64)> = rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value))).collect();
+    let rows = run
+        .measurements
+        .iter()
+        .filter(|m| m.probe == "launch.pageins" && m.params.text("state") == Some("uptime"));
+    let mut days: Vec<(i64, f64)> = rows
+        .filter_map(|m| Some((m.params.int("days")?, m.estimate?.value)))
+        .collect();
     days.sort_by_key(|d| d.0);
-    let (first, last) = (days.first()?, days.last().filter(|last| last.0 > days[0].0)?);
+    let (first, last) = (
+        days.first()?,
+        days.last().filter(|last| last.0 > days[0].0)?,
+    );
     let each = (last.1 - first.1) / (last.0 - first.0) as f64;
     Some(Judged::by(
         each > 0.0,
-        format!("{:.0} after {} days, {:.0} after {}: {each:.0} a day", first.1, first.0, last.1, last.0),
+        format!(
+            "{:.0} after {} days, {:.0} after {}: {each:.0} a day",
+            first.1, first.0, last.1, last.0
+        ),
     ))
 }
 
 fn placements(system: &str, placement: &str) -> fingerpost_compare::Comparison {
-    between(&format!("launch-{system}[placement=default]"), &format!("launch-{system}[placement={placement}]"))
+    between(
+        &format!("launch-{system}[placement=default]"),
+        &format!("launch-{system}[placement={placement}]"),
+    )
 }
 
 /// Placements of swap on a disk: the usual ones, and those of its own. A loop device over a file is a partition's way
@@ -235,22 +259,44 @@ const LARGE: f64 = 0.85;
 
 fn helps(run: &Run) -> Option<Judged> {
     // Memory that is compressed is no place on a disk, and one that is throttled is no gain.
-    let on_disk =
-        |params: &Params| params.text("placement").is_none_or(|p| DISKS.contains(&p.split(':').next().unwrap_or(p)));
+    let on_disk = |params: &Params| {
+        params
+            .text("placement")
+            .is_none_or(|p| DISKS.contains(&p.split(':').next().unwrap_or(p)))
+    };
     let own = Run {
-        measurements: run.measurements.iter().filter(|m| on_disk(&m.params)).cloned().collect(),
-        observations: run.observations.iter().filter(|o| on_disk(&o.params)).cloned().collect(),
+        measurements: run
+            .measurements
+            .iter()
+            .filter(|m| on_disk(&m.params))
+            .cloned()
+            .collect(),
+        observations: run
+            .observations
+            .iter()
+            .filter(|o| on_disk(&o.params))
+            .cloned()
+            .collect(),
         command: run.command.clone(),
         ..Run::default()
     };
     let found = analysis::analyse(&own)?;
     // Which rows are not to be trusted is told of every conclusion in the same words.
-    let sentence = found.sentence.replace(&analysis::doubt(&found), "").trim_end_matches('.').to_owned();
+    let sentence = found
+        .sentence
+        .replace(&analysis::doubt(&found), "")
+        .trim_end_matches('.')
+        .to_owned();
     match found.answer {
-        Answer::Helps => Some(Judged::by(analysis::gain(&found).is_some_and(|times| times < LARGE), sentence)),
+        Answer::Helps => Some(Judged::by(
+            analysis::gain(&found).is_some_and(|times| times < LARGE),
+            sentence,
+        )),
         Answer::Hurts | Answer::Same => Some(Judged::by(false, sentence)),
         // The answer stands before it already.
-        Answer::Unresolved => Some(Judged::open(sentence.trim_start_matches(analysis::OPEN).to_owned())),
+        Answer::Unresolved => Some(Judged::open(
+            sentence.trim_start_matches(analysis::OPEN).to_owned(),
+        )),
         Answer::NothingToCompare => None,
     }
 }
@@ -259,7 +305,11 @@ fn helps(run: &Run) -> Option<Judged> {
 /// told.
 fn pageouts(run: &Run) -> Option<Judged> {
     let found = analysis::analyse(run)?;
-    let outs: Vec<f64> = found.paging.iter().filter_map(|p| p.totals.get("swap_out.pages").copied()).collect();
+    let outs: Vec<f64> = found
+        .paging
+        .iter()
+        .filter_map(|p| p.totals.get("swap_out.pages").copied())
+        .collect();
     let most = outs.iter().copied().max_by(f64::total_cmp)?;
     Some(Judged::not(&format!(
         "{most:.0} pages were swapped out at most in a sequence; what that cost is not told apart from the rest"
@@ -275,12 +325,20 @@ mod tests {
 
     #[test]
     fn a_large_gain_is_asked_of_a_place_on_a_disk() {
-        let judged = |run: &Run| LIST.iter().find(|c| c.key == "swap_partition_helps_much").unwrap().by_run(run);
+        let judged = |run: &Run| {
+            LIST.iter()
+                .find(|c| c.key == "swap_partition_helps_much")
+                .unwrap()
+                .by_run(run)
+        };
         // The source's own: 0.65 times under 10.0.4, 0.69 under 10.1.
         let mut run = fingerpost_compare::references::load("launch-10.0.4").unwrap();
         assert_eq!(judged(&run).answer, Said::True, "{}", judged(&run).figure);
         let of = |run: &mut Run, from: &str, to: &str| {
-            let rows = run.measurements.iter_mut().filter(|m| m.params.text("placement") == Some(from));
+            let rows = run
+                .measurements
+                .iter_mut()
+                .filter(|m| m.params.text("placement") == Some(from));
             rows.for_each(|m| m.params = m.params.clone().with("placement", to));
         };
         // The same times, of which each might be a third or three times as much.
@@ -291,14 +349,24 @@ mod tests {
             .filter_map(|m| m.estimate.as_mut())
             .for_each(|e| (e.low, e.high) = (e.value / 3.0, e.value * 3.0));
         let open = judged(&noisy);
-        assert!(open.answer == Said::NotResolved && open.figure.starts_with("under "), "{open:?}");
+        assert!(
+            open.answer == Said::NotResolved && open.figure.starts_with("under "),
+            "{open:?}"
+        );
         // Compressed memory as fast as that: no place of its own on a disk.
         of(&mut run, "dual", "zram");
         of(&mut run, "single", "zswap");
-        assert_eq!(judged(&run).answer, Said::NotMeasured, "{}", judged(&run).figure);
+        assert_eq!(
+            judged(&run).answer,
+            Said::NotMeasured,
+            "{}",
+            judged(&run).figure
+        );
         // A tenth is a gain, and not a large one.
         let mut tenth = fingerpost_compare::references::load("launch-10.0.4").unwrap();
-        tenth.measurements.retain(|m| m.params.text("placement") == Some("default"));
+        tenth
+            .measurements
+            .retain(|m| m.params.text("placement") == Some("default"));
         let mut faster = tenth.measurements.clone();
         for m in &mut faster {
             m.params = m.params.clone().with("placement", "dual");
@@ -307,16 +375,25 @@ mod tests {
         }
         tenth.measurements.extend(faster);
         let small = judged(&tenth);
-        assert!(small.answer == Said::False && small.figure.contains("helps here"), "{small:?}");
+        assert!(
+            small.answer == Said::False && small.figure.contains("helps here"),
+            "{small:?}"
+        );
     }
 
     #[test]
     fn one_application_that_is_slower_contradicts_all() {
-        let judged = |run: &Run| LIST.iter().find(|c| c.key == "second_drive_best").unwrap().by_run(run);
+        let judged = |run: &Run| {
+            LIST.iter()
+                .find(|c| c.key == "second_drive_best")
+                .unwrap()
+                .by_run(run)
+        };
         let mut run = fingerpost_compare::references::load("launch-10.1").unwrap();
         assert_eq!(judged(&run).answer, Said::True, "{}", judged(&run).figure);
-        let mail =
-            |m: &&mut Measurement| m.params.text("app") == Some("Mail") && m.params.text("placement") == Some("dual");
+        let mail = |m: &&mut Measurement| {
+            m.params.text("app") == Some("Mail") && m.params.text("placement") == Some("dual")
+        };
         run.measurements
             .iter_mut()
             .filter(mail)
@@ -325,13 +402,18 @@ mod tests {
         let slower = judged(&run);
         assert_eq!(
             (slower.answer, slower.figure.as_str()),
-            (Said::False, "of 10 times 9 are shorter and 1 is longer for certain")
+            (
+                Said::False,
+                "of 10 times 9 are shorter and 1 is longer for certain"
+            )
         );
     }
 
     #[test]
     fn page_ins_that_were_read_long_after_the_boot_judge_nothing() {
-        let params = Params::new().with("state", "after-boot").with("placement", "file");
+        let params = Params::new()
+            .with("state", "after-boot")
+            .with("placement", "file");
         let row = |outcome: Outcome| {
             let none = Measurement::without_figure(
                 "launch.pageins",
@@ -342,22 +424,45 @@ mod tests {
                 outcome,
                 "up for days".into(),
             );
-            Measurement { estimate: Some(Estimate { value: 900.0, low: 900.0, high: 900.0, confidence: 0.95 }), ..none }
+            Measurement {
+                estimate: Some(Estimate {
+                    value: 900.0,
+                    low: 900.0,
+                    high: 900.0,
+                    confidence: 0.95,
+                }),
+                ..none
+            }
         };
         let seen = Observation {
             workload: "launch".into(),
             params: params.clone(),
             observer: "since-boot".into(),
-            totals: [("major_faults".to_owned(), 900.0), ("swap_in.pages".to_owned(), 10.0)].into(),
+            totals: [
+                ("major_faults".to_owned(), 900.0),
+                ("swap_in.pages".to_owned(), 10.0),
+            ]
+            .into(),
             ..Observation::default()
         };
-        let run =
-            |outcome| Run { measurements: vec![row(outcome)], observations: vec![seen.clone()], ..Run::default() };
-        let judged = |run: &Run| LIST.iter().find(|c| c.key == "pageins_are_libraries").unwrap().by_run(run);
+        let run = |outcome| Run {
+            measurements: vec![row(outcome)],
+            observations: vec![seen.clone()],
+            ..Run::default()
+        };
+        let judged = |run: &Run| {
+            LIST.iter()
+                .find(|c| c.key == "pageins_are_libraries")
+                .unwrap()
+                .by_run(run)
+        };
         assert_eq!(judged(&run(Outcome::Measured)).answer, Said::False);
         let late = judged(&run(Outcome::Untrusted));
         let why = "on a row of launch.pageins that is not to be trusted: up for days";
-        assert!(late.answer == Said::NotResolved && late.figure.ends_with(why), "{late:?}");
+        assert!(
+            late.answer == Said::NotResolved && late.figure.ends_with(why),
+            "{late:?}"
+        );
         let mut later = run(Outcome::Measured);
         later.observations[0].params = Params::new().with("state", "uptime").with("days", 3);
         assert_eq!(from_swap(&later), None);

@@ -23,9 +23,16 @@ pub(crate) use own::best;
 
 /// All conclusions, document by document.
 pub fn all() -> impl Iterator<Item = &'static Conclusion> {
-    [servers::LIST, suspects::LIST, primitives::LIST, launching::LIST, zeroing::LIST, storing::LIST]
-        .into_iter()
-        .flatten()
+    [
+        servers::LIST,
+        suspects::LIST,
+        primitives::LIST,
+        launching::LIST,
+        zeroing::LIST,
+        storing::LIST,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Those that are about one of these tables.

@@ -10,12 +10,19 @@ use fingerpost_compare::ratio::{self, CONFIDENCE, Level, QuantileWeights, Ratio}
 use fingerpost_compare::scaling::{COLLAPSED, Scaling, Shape, tables};
 
 /// The rows of a run that are a published row, or stand for it, and have a figure.
-pub fn rows<'a>(run: &'a Run, probe: &'a str, published: &'a Params) -> impl Iterator<Item = &'a Measurement> {
-    let measured =
-        |m: &&Measurement| matches!(m.outcome, Outcome::Measured | Outcome::Untrusted) && m.estimate.is_some();
+pub fn rows<'a>(
+    run: &'a Run,
+    probe: &'a str,
+    published: &'a Params,
+) -> impl Iterator<Item = &'a Measurement> {
+    let measured = |m: &&Measurement| {
+        matches!(m.outcome, Outcome::Measured | Outcome::Untrusted) && m.estimate.is_some()
+    };
     run.measurements
         .iter()
-        .filter(move |m| m.probe == probe && aliases::matches(probe, published, &m.params).is_some())
+        .filter(move |m| {
+            m.probe == probe && aliases::matches(probe, published, &m.params).is_some()
+        })
         .filter(measured)
 }
 
@@ -25,19 +32,41 @@ pub fn best<'a>(run: &'a Run, probe: &'a str, published: &'a Params) -> Option<&
     let cost = |m: &&Measurement| {
         let value = m.estimate.map_or(f64::INFINITY, |e| e.value);
         // A row to be trusted comes before one that is not.
-        (m.outcome != Outcome::Measured, if m.better == Better::Higher { -value } else { value })
+        (
+            m.outcome != Outcome::Measured,
+            if m.better == Better::Higher {
+                -value
+            } else {
+                value
+            },
+        )
     };
-    rows(run, probe, published).min_by(|a, b| cost(a).partial_cmp(&cost(b)).unwrap_or(std::cmp::Ordering::Equal))
+    rows(run, probe, published).min_by(|a, b| {
+        cost(a)
+            .partial_cmp(&cost(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    })
 }
 
 /// A row's figure as a comparison takes it, with what another run may differ by. One of a published system is taken as
 /// printed: the document draws its conclusions from it as it stands.
 pub fn level(run: &Run, row: &Measurement) -> Option<Level> {
-    let e = row.estimate.filter(|e| e.value.is_finite() && e.value > 0.0)?;
+    let e = row
+        .estimate
+        .filter(|e| e.value.is_finite() && e.value > 0.0)?;
     if run.profile == Profile::Imported {
-        return Some(Level { log: e.value.ln(), variance: 0.0, df: 1e6, common: 0.0, contradicted: false });
+        return Some(Level {
+            log: e.value.ln(),
+            variance: 0.0,
+            df: 1e6,
+            common: 0.0,
+            contradicted: false,
+        });
     }
-    ratio::level(&[Figure::of(e, row.process_values())], &mut QuantileWeights::default())
+    ratio::level(
+        &[Figure::of(e, row.process_values())],
+        &mut QuantileWeights::default(),
+    )
 }
 
 /// The level of the best row.
@@ -47,14 +76,25 @@ pub fn best_level(run: &Run, probe: &str, published: &Params) -> Option<Level> {
 
 /// How many times the first figure the second is, with the interval of that.
 pub fn times(first: Level, second: Level) -> Estimate {
-    let Ratio { value, low, high, .. } = ratio::between(first, second, false);
-    Estimate { value, low, high, confidence: CONFIDENCE }
+    let Ratio {
+        value, low, high, ..
+    } = ratio::between(first, second, false);
+    Estimate {
+        value,
+        low,
+        high,
+        confidence: CONFIDENCE,
+    }
 }
 
 /// The interval of a figure that stands before it, in its unit: `value (low to high)` without the value; nothing where
 /// it has none.
 pub fn from_to(e: &Estimate, words: impl Fn(f64) -> String) -> String {
-    if e.low == e.high { String::new() } else { format!(" ({} to {})", words(e.low), words(e.high)) }
+    if e.low == e.high {
+        String::new()
+    } else {
+        format!(" ({} to {})", words(e.low), words(e.high))
+    }
 }
 
 /// How many times as long Mac OS X needed as this machine needs, for these probes without parameters, as a sentence;
@@ -92,9 +132,17 @@ pub fn against_mac(run: &Run, probes: &[(&str, &str, f64)]) -> Option<Judged> {
 }
 
 /// What share of the time of something else, in words, making a thread takes, and a sentence that says so.
-pub fn thread_beside(run: &Run, probe: &str, params: &Params, words: &str) -> Option<(Estimate, String)> {
+pub fn thread_beside(
+    run: &Run,
+    probe: &str,
+    params: &Params,
+    words: &str,
+) -> Option<(Estimate, String)> {
     let none = Params::new();
-    let (thread, other) = (best(run, "thread.create", &none)?, best(run, probe, params)?);
+    let (thread, other) = (
+        best(run, "thread.create", &none)?,
+        best(run, probe, params)?,
+    );
     let share = times(level(run, other)?, level(run, thread)?);
     let text = |row: &Measurement| Some(Unit::Nanoseconds.format(row.estimate?.value));
     let interval = from_to(&share, |t| format!("{t:.2}"));
@@ -124,7 +172,10 @@ impl Clients {
 
     /// The throughput of so many clients.
     pub fn level(&self, clients: u64) -> Option<Level> {
-        self.levels.iter().find(|(n, _)| *n == clients).map(|(_, level)| *level)
+        self.levels
+            .iter()
+            .find(|(n, _)| *n == clients)
+            .map(|(_, level)| *level)
     }
 
     /// Whether what the most clients get is a collapse from the peak; nothing where the interval leaves that open.
@@ -133,7 +184,11 @@ impl Clients {
         let kept = self.gain(self.scaling.peak().clients, last)?;
         match self.scaling.shape {
             Shape::Collapses { .. } if kept.high < COLLAPSED => Some(true),
-            Shape::Scales | Shape::Saturates { .. } | Shape::Declines { .. } if kept.low >= COLLAPSED => Some(false),
+            Shape::Scales | Shape::Saturates { .. } | Shape::Declines { .. }
+                if kept.low >= COLLAPSED =>
+            {
+                Some(false)
+            }
             _ => None,
         }
     }
@@ -142,7 +197,10 @@ impl Clients {
     pub fn share_of_one(&self, clients: u64) -> Option<(Estimate, String)> {
         let gain = self.gain(1, clients)?;
         let percent = |t: f64| format!("{:.0}", 100.0 * t);
-        Some((gain, format!("{} %{}", percent(gain.value), from_to(&gain, percent))))
+        Some((
+            gain,
+            format!("{} %{}", percent(gain.value), from_to(&gain, percent)),
+        ))
     }
 }
 
@@ -150,18 +208,39 @@ impl Clients {
 pub fn clients(run: &Run) -> Option<Clients> {
     let like = |params: &Params| {
         let is = |key: &str, value: &str| usize::from(params.text(key) == Some(value));
-        4 * (is("engine", "mariadb") + is("engine", "mysql")) + 2 * is("mix", "read") + is("query_cache", "off")
+        4 * (is("engine", "mariadb") + is("engine", "mysql"))
+            + 2 * is("mix", "read")
+            + is("query_cache", "off")
     };
-    let mut found: Vec<_> = tables(run).into_iter().filter(|t| t.workload == "database").collect();
+    let mut found: Vec<_> = tables(run)
+        .into_iter()
+        .filter(|t| t.workload == "database")
+        .collect();
     found.sort_by_key(|t| std::cmp::Reverse(like(&t.params)));
-    let table = found.into_iter().find(|t| t.scaling.rows[0].clients == 1 && t.scaling.rows.len() > 2)?;
+    let table = found
+        .into_iter()
+        .find(|t| t.scaling.rows[0].clients == 1 && t.scaling.rows.len() > 2)?;
     let row = |clients: u64| {
-        let is_it = |m: &&Measurement| m.probe == THROUGHPUT && m.params.int("clients") == i64::try_from(clients).ok();
-        let row = run.measurements.iter().filter(is_it).find(|m| m.params.without(&["clients"]) == table.params)?;
+        let is_it = |m: &&Measurement| {
+            m.probe == THROUGHPUT && m.params.int("clients") == i64::try_from(clients).ok()
+        };
+        let row = run
+            .measurements
+            .iter()
+            .filter(is_it)
+            .find(|m| m.params.without(&["clients"]) == table.params)?;
         Some((clients, level(run, row)?))
     };
-    let levels = table.scaling.rows.iter().map(|r| row(r.clients)).collect::<Option<_>>()?;
-    Some(Clients { scaling: table.scaling, levels })
+    let levels = table
+        .scaling
+        .rows
+        .iter()
+        .map(|r| row(r.clients))
+        .collect::<Option<_>>()?;
+    Some(Clients {
+        scaling: table.scaling,
+        levels,
+    })
 }
 
 /// What a database served.

@@ -307,13 +307,19 @@ pub static LIST: &[Conclusion] = &[
 
 const CREATION: [&str; 3] = ["process.fork", "process.exec_dynamic", "process.shell"];
 /// The same with their names in the document, and how many times as long each takes there at the least.
-const FORMS: [(&str, &str, f64); 3] =
-    [(CREATION[0], "fork", 2.0), (CREATION[1], "exec", 2.0), (CREATION[2], "shell", 2.0)];
+const FORMS: [(&str, &str, f64); 3] = [
+    (CREATION[0], "fork", 2.0),
+    (CREATION[1], "exec", 2.0),
+    (CREATION[2], "shell", 2.0),
+];
 const LINUX: [&str; 3] = ["g5-2.5-linux", "xeon-3.6-linux", "opteron-850-linux"];
 
 /// The verdict on the modules' average, and how many times slower it is.
 fn average(base: &str, new: &str) -> (Verdict, f64) {
-    let (base, new) = (load(&format!("{base}[module=average]")), load(&format!("{new}[module=average]")));
+    let (base, new) = (
+        load(&format!("{base}[module=average]")),
+        load(&format!("{new}[module=average]")),
+    );
     let c = fingerpost_compare::compare(&[base], &[new], &fingerpost_compare::Options::default());
     (row(&c, "cpu.flops").verdict, ratio(&c, "cpu.flops"))
 }

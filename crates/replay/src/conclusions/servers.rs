@@ -291,8 +291,12 @@ pub static LIST: &[Conclusion] = &[
 fn os_not_cpu() -> Judged {
     let c = g5();
     let first = c.causes.first().map_or("none", |f| f.cause.as_str());
-    let cpu = said(&c, "cpu.speed")
-        .map(|(status, why)| (status, format!("first cause {first}, cpu.speed {}: {why}", status.as_str())));
+    let cpu = said(&c, "cpu.speed").map(|(status, why)| {
+        (
+            status,
+            format!("first cause {first}, cpu.speed {}: {why}", status.as_str()),
+        )
+    });
     Judged::by_cause(cpu, |status, _| {
         status == Status::Cleared && c.headline.contains("the operating system, not the CPU")
     })
@@ -309,18 +313,31 @@ fn share_of_one(point: usize, said: f64) -> Judged {
     let share = curve.points[point].2 / curve.points[0].2;
     Judged::by(
         (share - said).abs() < 0.05 * said,
-        format!("{:.1} % with {} clients", share * 100.0, curve.points[point].0),
+        format!(
+            "{:.1} % with {} clients",
+            share * 100.0,
+            curve.points[point].0
+        ),
     )
 }
 
 /// How many times slower version 2.0 is than 1.3 on a system.
 fn versions(system: &str) -> f64 {
-    ratio(&between(&format!("{system}[server=apache-1.3]"), &format!("{system}[server=apache-2.0]")), "web.throughput")
+    ratio(
+        &between(
+            &format!("{system}[server=apache-1.3]"),
+            &format!("{system}[server=apache-2.0]"),
+        ),
+        "web.throughput",
+    )
 }
 
 /// What an observer saw of the database step with the most clients that was watched.
 fn watched<'a>(run: &'a Run, observer: &str) -> Option<&'a Observation> {
-    let of = run.observations.iter().filter(|o| o.workload == "database" && o.observer == observer);
+    let of = run
+        .observations
+        .iter()
+        .filter(|o| o.workload == "database" && o.observer == observer);
     of.max_by_key(|o| o.params.int("clients"))
 }
 
@@ -330,11 +347,15 @@ const NEARLY_USED_UP: f64 = 1.65 / 2.0;
 fn busy_here(run: &Run) -> Option<Judged> {
     let cpu = watched(run, "cpu")?;
     let total = |name: &str| cpu.totals.get(name).copied();
-    let (cpus, elapsed) = (total("cpu.count")?, total("elapsed.seconds").filter(|s| *s > 0.0)?);
+    let (cpus, elapsed) = (
+        total("cpu.count")?,
+        total("elapsed.seconds").filter(|s| *s > 0.0)?,
+    );
     // Seconds and ticks are not read at one moment: what seems more than all CPUs is all of them.
     let used = ((total("cpu.user.seconds")? + total("cpu.system.seconds")?) / elapsed).min(cpus);
-    let figure =
-        format!("{used:.2} of {cpus:.0} CPUs were busy with the most clients, the load generator's own time among it");
+    let figure = format!(
+        "{used:.2} of {cpus:.0} CPUs were busy with the most clients, the load generator's own time among it"
+    );
     Some(Judged::by(used >= NEARLY_USED_UP * cpus, figure))
 }
 
@@ -343,11 +364,21 @@ const DISK_IDLE: f64 = 0.05;
 
 fn writing_here(run: &Run) -> Option<Judged> {
     let (disk, cpu) = (watched(run, "disk")?, watched(run, "cpu")?);
-    let elapsed = cpu.totals.get("elapsed.seconds").copied().filter(|s| *s > 0.0)?;
+    let elapsed = cpu
+        .totals
+        .get("elapsed.seconds")
+        .copied()
+        .filter(|s| *s > 0.0)?;
     let total = |name: &str| disk.totals.get(name).copied();
-    let (written, busy) = (total("disk.write.bytes")? / elapsed, total("disk.busy.seconds")? / elapsed);
-    let figure =
-        format!("{:.0} kB/s were written, and the disk was busy for {:.1} % of the time", written / 1e3, busy * 100.0);
+    let (written, busy) = (
+        total("disk.write.bytes")? / elapsed,
+        total("disk.busy.seconds")? / elapsed,
+    );
+    let figure = format!(
+        "{:.0} kB/s were written, and the disk was busy for {:.1} % of the time",
+        written / 1e3,
+        busy * 100.0
+    );
     Some(Judged::by(busy < DISK_IDLE, figure))
 }
 
@@ -364,7 +395,14 @@ fn collapses(run: &Run) -> Option<Judged> {
 fn most_clients(of: &own::Clients) -> Option<(Estimate, String)> {
     let last = of.scaling.rows.last().filter(|row| row.clients > 2)?;
     let (gain, share) = of.share_of_one(last.clients)?;
-    Some((gain, format!("{} clients get {share} of one client's: it {}", last.clients, of.scaling.sentence("client"))))
+    Some((
+        gain,
+        format!(
+            "{} clients get {share} of one client's: it {}",
+            last.clients,
+            of.scaling.sentence("client")
+        ),
+    ))
 }
 
 /// What the most clients get at the least where more of them do little harm, in times what one gets: “80 % more”.
@@ -376,7 +414,10 @@ fn holds_its_peak(run: &Run) -> Option<Judged> {
     let enough = Judged::at_least(&gain, FOUR_FIFTHS_MORE, figure);
     Some(match (enough.answer, clients.collapses()) {
         // What collapses does not hold its peak, whatever is left of it.
-        (_, Some(true)) => Judged { answer: Answer::False, ..enough },
+        (_, Some(true)) => Judged {
+            answer: Answer::False,
+            ..enough
+        },
         (Answer::True, None) => Judged::open(enough.figure),
         _ => enough,
     })
@@ -387,22 +428,45 @@ const HELPS: f64 = 1.1;
 
 fn second_client(run: &Run) -> Option<Judged> {
     let (gain, share) = own::clients(run)?.share_of_one(2)?;
-    Some(Judged::at_least(&gain, HELPS, format!("two clients get {share} of one client's")))
+    Some(Judged::at_least(
+        &gain,
+        HELPS,
+        format!("two clients get {share} of one client's"),
+    ))
 }
 
 /// What files' locks take here where MariaDB is told to take them (`external_locking`, which is off by default: that is
 /// skip-locking), by the requests that were followed.
 fn locking_here(run: &Run) -> Option<Judged> {
     let on = |params: &Params| {
-        let [number, word] =
-            [params.int("server.external_locking") == Some(1), params.text("server.external_locking") == Some("ON")];
+        let [number, word] = [
+            params.int("server.external_locking") == Some(1),
+            params.text("server.external_locking") == Some("ON"),
+        ];
         number || word
     };
-    let locks = |b: &Budget| b.parts.iter().find(|part| part.component == "kernel: fcntl").map(|part| part.share);
-    let shares: Vec<f64> = run.budgets.iter().filter(|b| on(&b.params)).filter_map(locks).collect();
-    let (least, most) = (shares.iter().copied().reduce(f64::min)?, shares.iter().copied().reduce(f64::max)?);
+    let locks = |b: &Budget| {
+        b.parts
+            .iter()
+            .find(|part| part.component == "kernel: fcntl")
+            .map(|part| part.share)
+    };
+    let shares: Vec<f64> = run
+        .budgets
+        .iter()
+        .filter(|b| on(&b.params))
+        .filter_map(locks)
+        .collect();
+    let (least, most) = (
+        shares.iter().copied().reduce(f64::min)?,
+        shares.iter().copied().reduce(f64::max)?,
+    );
     let [least_told, most_told] = [least, most].map(|share| format!("{:.1}", share * 100.0));
-    let told = if least_told == most_told { most_told } else { format!("{least_told} to {most_told}") };
+    let told = if least_told == most_told {
+        most_told
+    } else {
+        format!("{least_told} to {most_told}")
+    };
     let figure = format!("with external_locking on, files' locks (fcntl) take {told} % of a query");
     Some(Judged::by(most < A_FEW, figure))
 }
@@ -416,18 +480,34 @@ const STALLED: f64 = 0.05;
 
 /// Whether the load generator stalled here for long.
 fn stalls(run: &Run) -> Option<Judged> {
-    let web: Vec<_> =
-        run.observations.iter().filter(|o| o.workload == "web" && o.totals.contains_key("stall.seconds")).collect();
-    let sum = |name: &str| web.iter().filter_map(|o| o.totals.get(name)).fold(0.0, |sum, v| sum + v);
+    let web: Vec<_> = run
+        .observations
+        .iter()
+        .filter(|o| o.workload == "web" && o.totals.contains_key("stall.seconds"))
+        .collect();
+    let sum = |name: &str| {
+        web.iter()
+            .filter_map(|o| o.totals.get(name))
+            .fold(0.0, |sum, v| sum + v)
+    };
     let (stalls, seconds, wall) = (sum("stalls"), sum("stall.seconds"), sum("wall.seconds"));
-    let figure = format!("{} of the client, {seconds:.2} s of {wall:.1} s", counted(stalls as u64, "stall"));
+    let figure = format!(
+        "{} of the client, {seconds:.2} s of {wall:.1} s",
+        counted(stalls as u64, "stall")
+    );
     (wall > 0.0).then(|| Judged::by(seconds > STALLED * wall, figure))
 }
 
 fn query_cache() -> Judged {
-    let c = between("opteron-850-linux[query_cache=on]", "g5-2.7-darwin[query_cache=on]");
+    let c = between(
+        "opteron-850-linux[query_cache=on]",
+        "g5-2.7-darwin[query_cache=on]",
+    );
     let slower = row(&c, own::THROUGHPUT).verdict == Verdict::Slower;
-    let client = total("opteron-850-linux", "query_cache.per_client_machine.queries_s");
+    let client = total(
+        "opteron-850-linux",
+        "query_cache.per_client_machine.queries_s",
+    );
     let figure = format!(
         "about {:.0}/s against a peak of {:.0}/s, {:.1} times; a client machine gave at most {client:.0}/s, and up to \
          {:.0} % came from the cache",
@@ -443,20 +523,31 @@ fn query_cache() -> Judged {
 /// says nothing of the cache of today's.
 fn query_cache_here(run: &Run) -> Option<Judged> {
     let of = |state: &'static str| {
-        run.measurements
-            .iter()
-            .filter(move |m| m.probe == own::THROUGHPUT && m.params.text("query_cache") == Some(state))
+        run.measurements.iter().filter(move |m| {
+            m.probe == own::THROUGHPUT && m.params.text("query_cache") == Some(state)
+        })
     };
     // The same server without its cache: one with another setting besides would answer another question.
     let rest = |row: &Measurement| row.params.without(&["query_cache", "clients"]);
     let highest = |a: &&Measurement, b: &&Measurement| rate(a).total_cmp(&rate(b));
-    let with =
-        of("on").filter(|m| m.estimate.is_some() && of("off").any(|off| rest(off) == rest(m))).max_by(highest)?;
-    let without = of("off").filter(|m| m.estimate.is_some() && rest(m) == rest(with)).max_by(highest)?;
-    let (on, cached, off, plain) = (rate(with), own::level(run, with)?, rate(without), own::level(run, without)?);
+    let with = of("on")
+        .filter(|m| m.estimate.is_some() && of("off").any(|off| rest(off) == rest(m)))
+        .max_by(highest)?;
+    let without = of("off")
+        .filter(|m| m.estimate.is_some() && rest(m) == rest(with))
+        .max_by(highest)?;
+    let (on, cached, off, plain) = (
+        rate(with),
+        own::level(run, with)?,
+        rate(without),
+        own::level(run, without)?,
+    );
     let times = own::times(plain, cached);
     let interval = own::from_to(&times, |t| format!("{t:.1}"));
-    let figure = format!("{on:.0}/s with the cache, {off:.0}/s without: {:.1} times{interval}", times.value);
+    let figure = format!(
+        "{on:.0}/s with the cache, {off:.0}/s without: {:.1} times{interval}",
+        times.value
+    );
     Some(Judged::at_least(&times, SEVERAL, figure))
 }
 

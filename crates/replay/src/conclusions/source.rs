@@ -26,7 +26,10 @@ pub fn g5() -> Comparison {
 
 /// The first row of a probe.
 pub fn row<'a>(c: &'a Comparison, probe: &str) -> &'a Row {
-    c.rows.iter().find(|r| r.probe == probe).expect("committed tables have the row")
+    c.rows
+        .iter()
+        .find(|r| r.probe == probe)
+        .expect("committed tables have the row")
 }
 
 /// How many times slower the new side is in a probe.
@@ -46,7 +49,10 @@ pub fn all(c: &Comparison, probes: &[&str], verdict: Verdict) -> bool {
 
 /// The row of a throughput with this many clients.
 pub fn at_clients(c: &Comparison, clients: i64) -> &Row {
-    c.rows.iter().find(|r| r.params.int("clients") == Some(clients)).expect("committed tables have the row")
+    c.rows
+        .iter()
+        .find(|r| r.params.int("clients") == Some(clients))
+        .expect("committed tables have the row")
 }
 
 /// What became of a cause.
@@ -57,7 +63,10 @@ pub fn status(c: &Comparison, cause: &str) -> Option<Status> {
 /// What became of a cause, with the first piece of evidence; nothing where the comparison says nothing of it, or not
 /// why.
 pub fn said(c: &Comparison, cause: &str) -> Option<(Status, String)> {
-    c.causes.iter().find(|f| f.cause == cause).and_then(|f| Some((f.status, f.evidence.first()?.clone())))
+    c.causes
+        .iter()
+        .find(|f| f.cause == cause)
+        .and_then(|f| Some((f.status, f.evidence.first()?.clone())))
 }
 
 /// The geometric mean of the ratios of a probe's rows.
@@ -73,7 +82,10 @@ pub fn mean_of<'a>(rows: impl Iterator<Item = &'a Row>) -> f64 {
 
 /// How many rows of a probe have this verdict.
 pub fn count(c: &Comparison, probe: &str, verdict: Verdict) -> usize {
-    c.rows.iter().filter(|r| r.probe == probe && r.verdict == verdict).count()
+    c.rows
+        .iter()
+        .filter(|r| r.probe == probe && r.verdict == verdict)
+        .count()
 }
 
 /// A total that somebody watched on a reference system.

@@ -99,25 +99,49 @@ fn ratios() -> Vec<f64> {
             .map(|m| m.process_values())
             .expect("committed tables have the rounds")
     };
-    rounds("files").into_iter().zip(rounds("object-database")).map(|(f, o)| f / o).collect()
+    rounds("files")
+        .into_iter()
+        .zip(rounds("object-database"))
+        .map(|(f, o)| f / o)
+        .collect()
 }
 
 fn faster(run: &Run) -> Option<Judged> {
     let store_ratios = analysis::store_ratios(run);
-    let best =
-        store_ratios.iter().filter_map(|d| Some((d, d.ratio?))).max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let best = store_ratios
+        .iter()
+        .filter_map(|d| Some((d, d.ratio?)))
+        .max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let (store_ratio, ratio) = best;
     let memory = store_ratio
         .params
         .int("memory")
-        .map_or(String::new(), |bytes| format!(" with {} of memory", Unit::Bytes.format(bytes as f64)));
-    let rounds: Vec<f64> = store_ratio.rounds.iter().take(analysis::TABLE_ROUNDS).map(|round| round.ratio).collect();
+        .map_or(String::new(), |bytes| {
+            format!(" with {} of memory", Unit::Bytes.format(bytes as f64))
+        });
+    let rounds: Vec<f64> = store_ratio
+        .rounds
+        .iter()
+        .take(analysis::TABLE_ROUNDS)
+        .map(|round| round.ratio)
+        .collect();
     let most = rounds.iter().copied().fold(0.0, f64::max);
-    let of = format!("{} is {:.2} times as fast as {}{memory}", store_ratio.odb, ratio.value, store_ratio.files);
-    let figure =
-        format!("{of} ({:.2} to {:.2}), {most:.2} times in the best of {} rounds", ratio.low, ratio.high, rounds.len());
+    let of = format!(
+        "{} is {:.2} times as fast as {}{memory}",
+        store_ratio.odb, ratio.value, store_ratio.files
+    );
+    let figure = format!(
+        "{of} ({:.2} to {:.2}), {most:.2} times in the best of {} rounds",
+        ratio.low,
+        ratio.high,
+        rounds.len()
+    );
     // “Up to” is the best of as many rounds as the source has: of more of them one might be as good by chance.
-    Some(if (ratio.low..=ratio.high).contains(&1.0) { Judged::open(figure) } else { Judged::by(most >= SEVEN, figure) })
+    Some(if (ratio.low..=ratio.high).contains(&1.0) {
+        Judged::open(figure)
+    } else {
+        Judged::by(most >= SEVEN, figure)
+    })
 }
 
 /// What the source's “up to seven times” is at the least.
@@ -129,14 +153,24 @@ fn warming(run: &Run) -> Option<Judged> {
     let found = analysis::warming(run);
     // Where memory was limited in a part of the rounds, it is that of the others.
     let unlimited = || found.iter().filter(|w| w.params.get("memory").is_none());
-    let Some(course) = unlimited().find(|w| w.odb == analysis::LOADED).or(unlimited().next()).or(found.first()) else {
+    let Some(course) = unlimited()
+        .find(|w| w.odb == analysis::LOADED)
+        .or(unlimited().next())
+        .or(found.first())
+    else {
         let loaded = "the rounds here begin when everything that is read has been loaded; `--set state=warming` \
             measures from the start";
         return (!analysis::store_ratios(run).is_empty()).then(|| Judged::not(loaded));
     };
-    let (first, last) = (analysis::mean(&course.rounds[..course.rounds.len() / 3]), course.last());
+    let (first, last) = (
+        analysis::mean(&course.rounds[..course.rounds.len() / 3]),
+        course.last(),
+    );
     let (before, after) = (first.value, last.value);
-    let figure = format!("{}: {before:.2} times in the first third of the rounds, {after:.2} in the last", course.odb);
+    let figure = format!(
+        "{}: {before:.2} times in the first third of the rounds, {after:.2} in the last",
+        course.odb
+    );
     Some(Judged::larger(&last, &first, figure))
 }
 
@@ -160,17 +194,23 @@ fn served(run: &Run) -> Option<Judged> {
             .filter_map(|m| Some((m.params.text("store")?, m.estimate?)))
     };
     let best = |files: bool| {
-        rows().filter(|(store, _)| store.starts_with("files") == files).max_by(|a, b| a.1.value.total_cmp(&b.1.value))
+        rows()
+            .filter(|(store, _)| store.starts_with("files") == files)
+            .max_by(|a, b| a.1.value.total_cmp(&b.1.value))
     };
     let ((file, from_files), (database, from_database)) = (best(true)?, best(false)?);
-    let figure = format!("{:.0}/s from {database}, {:.0}/s from {file}", from_database.value, from_files.value);
+    let figure = format!(
+        "{:.0}/s from {database}, {:.0}/s from {file}",
+        from_database.value, from_files.value
+    );
     Some(Judged::larger(&from_database, &from_files, figure))
 }
 
 /// What the files of one folder cost more when there are many of them: true where the largest folder is slower than the
 /// smallest by more than the threshold of any comparison, interval against interval.
 fn folders(run: &Run) -> Option<Judged> {
-    let of_files = |m: &&Measurement| m.probe == "site.folder" && m.params.text("store") == Some("files-open");
+    let of_files =
+        |m: &&Measurement| m.probe == "site.folder" && m.params.text("store") == Some("files-open");
     let mut rows: Vec<(i64, Estimate)> = run
         .measurements
         .iter()
@@ -178,11 +218,24 @@ fn folders(run: &Run) -> Option<Judged> {
         .filter_map(|m| Some((m.params.int("entries")?, m.estimate?)))
         .collect();
     rows.sort_by_key(|r| r.0);
-    let (few, many) = (rows.first()?, rows.last().filter(|last| last.0 > rows[0].0)?);
+    let (few, many) = (
+        rows.first()?,
+        rows.last().filter(|last| last.0 > rows[0].0)?,
+    );
     let time = |e: &Estimate| Unit::Nanoseconds.format(e.value);
-    let figure = format!("{} with {} files in the folder, {} with {}", time(&few.1), few.0, time(&many.1), many.0);
+    let figure = format!(
+        "{} with {} files in the folder, {} with {}",
+        time(&few.1),
+        few.0,
+        time(&many.1),
+        many.0
+    );
     let slower = many.1.low > few.1.high * 1.03;
-    Some(if !slower && many.1.high > few.1.low * 1.03 { Judged::open(figure) } else { Judged::by(slower, figure) })
+    Some(if !slower && many.1.high > few.1.low * 1.03 {
+        Judged::open(figure)
+    } else {
+        Judged::by(slower, figure)
+    })
 }
 
 #[cfg(test)]
@@ -193,19 +246,54 @@ mod tests {
 
     #[test]
     fn what_the_source_foresees_of_less_memory_is_judged_by_both() {
-        let of = |run: &Run| all().find(|c| c.key == "less_with_less_cache").map(|c| c.by_run(run).answer);
-        assert_eq!(of(&loaded(1.5, 15.0, 2 << 20, 900.0)), Some(Answer::True), "less, and four times still");
-        assert_eq!(of(&loaded(1.5, 30.0, 2 << 20, 900.0)), Some(Answer::False), "less than four times");
-        assert_eq!(of(&loaded(10.0, 2.0, 2 << 20, 900.0)), Some(Answer::False), "no less");
-        assert_eq!(of(&loaded(1.5, 1.5, 64 << 20, 0.0)), Some(Answer::NotResolved), "nobody came to the limit");
+        let of = |run: &Run| {
+            all()
+                .find(|c| c.key == "less_with_less_cache")
+                .map(|c| c.by_run(run).answer)
+        };
+        assert_eq!(
+            of(&loaded(1.5, 15.0, 2 << 20, 900.0)),
+            Some(Answer::True),
+            "less, and four times still"
+        );
+        assert_eq!(
+            of(&loaded(1.5, 30.0, 2 << 20, 900.0)),
+            Some(Answer::False),
+            "less than four times"
+        );
+        assert_eq!(
+            of(&loaded(10.0, 2.0, 2 << 20, 900.0)),
+            Some(Answer::False),
+            "no less"
+        );
+        assert_eq!(
+            of(&loaded(1.5, 1.5, 64 << 20, 0.0)),
+            Some(Answer::NotResolved),
+            "nobody came to the limit"
+        );
         assert_eq!(of(&Run::default()), Some(Answer::NotMeasured));
         // A ratio whose interval holds one says neither that the database is faster nor that it is not.
-        let faster = |run: &Run| all().find(|c| c.key == "up_to_seven_times").map(|c| c.by_run(run)).unwrap();
+        let faster = |run: &Run| {
+            all()
+                .find(|c| c.key == "up_to_seven_times")
+                .map(|c| c.by_run(run))
+                .unwrap()
+        };
         let mut only = loaded(1.5, 15.0, 2 << 20, 900.0);
-        only.measurements.retain(|m| m.params.get("memory").is_some());
-        assert!(faster(&only).figure.contains(" with 2.000 MiB of memory"), "{}", faster(&only).figure);
+        only.measurements
+            .retain(|m| m.params.get("memory").is_some());
+        assert!(
+            faster(&only).figure.contains(" with 2.000 MiB of memory"),
+            "{}",
+            faster(&only).figure
+        );
         only.measurements[1].processes[0].samples = vec![30.0; 6];
         only.measurements[1].processes[1].samples = vec![120.0; 6];
-        assert_eq!(faster(&only).answer, Answer::NotResolved, "{}", faster(&only).figure);
+        assert_eq!(
+            faster(&only).answer,
+            Answer::NotResolved,
+            "{}",
+            faster(&only).figure
+        );
     }
 }

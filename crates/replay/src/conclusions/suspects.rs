@@ -173,11 +173,22 @@ fn needed(probe: &str, words: &str) -> String {
 
 fn more_than_two(run: &Run) -> Option<Judged> {
     let clients = own::clients(run)?;
-    let more =
-        clients.scaling.rows.iter().filter(|r| r.clients > 2).max_by(|a, b| a.scaling.total_cmp(&b.scaling))?.clients;
-    let (gain, [two, most]) = (clients.gain(2, more)?, [clients.share_of_one(2)?.1, clients.share_of_one(more)?.1]);
+    let more = clients
+        .scaling
+        .rows
+        .iter()
+        .filter(|r| r.clients > 2)
+        .max_by(|a, b| a.scaling.total_cmp(&b.scaling))?
+        .clients;
+    let (gain, [two, most]) = (
+        clients.gain(2, more)?,
+        [clients.share_of_one(2)?.1, clients.share_of_one(more)?.1],
+    );
     let interval = own::from_to(&gain, |t| format!("{t:.2}"));
-    let figure = format!("two clients get {two} of one client's, {more} get {most}: {:.2} times{interval}", gain.value);
+    let figure = format!(
+        "two clients get {two} of one client's, {more} get {most}: {:.2} times{interval}",
+        gain.value
+    );
     Some(Judged::at_least(&gain, 1.0 + MATTERS, figure))
 }
 
@@ -187,7 +198,10 @@ fn latency_here(run: &Run) -> Option<Judged> {
     let trip = own::best(run, "ipc.tcp", &none)?;
     // The time of a query in nanoseconds is a billion divided by their rate.
     let rate = clients.level(1)?;
-    let query = Level { log: 1e9_f64.ln() - rate.log, ..rate };
+    let query = Level {
+        log: 1e9_f64.ln() - rate.log,
+        ..rate
+    };
     let share = own::times(query, own::level(run, trip)?);
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
     let figure = format!(
@@ -201,21 +215,44 @@ fn latency_here(run: &Run) -> Option<Judged> {
 }
 
 fn thread_beside_connection(run: &Run) -> Option<Judged> {
-    let (share, figure) = own::thread_beside(run, "ipc.tcp_connect", &Params::new(), "a connection over TCP")?;
+    let (share, figure) = own::thread_beside(
+        run,
+        "ipc.tcp_connect",
+        &Params::new(),
+        "a connection over TCP",
+    )?;
     Some(Judged::at_least(&share, MATTERS, figure))
 }
 
 fn switches_of_a_mutex(run: &Run) -> Option<Judged> {
-    let found = run.measurements.iter().filter(|m| m.probe == "sync.mutex_contended").filter_map(|m| {
-        let switches =
-            |p: &Process| Some(p.counters.get("switches_voluntary")? + p.counters.get("switches_involuntary")?);
-        let each: Vec<f64> = m.processes.iter().filter_map(switches).collect();
-        let switches = fingerpost_measure::estimate::across_processes(&each)?.value;
-        Some((m.outcome == Outcome::Measured, m.params.int("threads")?, switches, m.estimate?.value))
-    });
+    let found = run
+        .measurements
+        .iter()
+        .filter(|m| m.probe == "sync.mutex_contended")
+        .filter_map(|m| {
+            let switches = |p: &Process| {
+                Some(
+                    p.counters.get("switches_voluntary")?
+                        + p.counters.get("switches_involuntary")?,
+                )
+            };
+            let each: Vec<f64> = m.processes.iter().filter_map(switches).collect();
+            let switches = fingerpost_measure::estimate::across_processes(&each)?.value;
+            Some((
+                m.outcome == Outcome::Measured,
+                m.params.int("threads")?,
+                switches,
+                m.estimate?.value,
+            ))
+        });
     // A row to be trusted comes before one that is not.
-    let (_, threads, switches, ns) = found.max_by(|a, b| a.0.cmp(&b.0).then(a.2.total_cmp(&b.2)))?;
-    let switched = if switches < 0.0005 { "fewer than 0.001".to_owned() } else { format!("{switches:.3}") };
+    let (_, threads, switches, ns) =
+        found.max_by(|a, b| a.0.cmp(&b.0).then(a.2.total_cmp(&b.2)))?;
+    let switched = if switches < 0.0005 {
+        "fewer than 0.001".to_owned()
+    } else {
+        format!("{switches:.3}")
+    };
     let figure = format!(
         "{switched} switches for each time that one of {threads} threads takes a mutex that all want, {} each",
         Unit::Nanoseconds.format(ns)
@@ -229,15 +266,25 @@ fn in_the_kernel(run: &Run) -> Option<Judged> {
         .observations
         .iter()
         .filter(|o| ["web", "database"].contains(&o.workload.as_str()) && o.observer == "threads");
-    let seconds =
-        |o: &Observation| Some((*o.totals.get("server.kernel.seconds")?, *o.totals.get("server.user.seconds")?));
-    let (kernel, user) = of.filter_map(seconds).fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let seconds = |o: &Observation| {
+        Some((
+            *o.totals.get("server.kernel.seconds")?,
+            *o.totals.get("server.user.seconds")?,
+        ))
+    };
+    let (kernel, user) = of
+        .filter_map(seconds)
+        .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let whole = kernel + user;
-    let figure =
-        format!("of {whole:.2} s that the servers were on a CPU, {:.0} % was in the kernel", 100.0 * kernel / whole);
+    let figure = format!(
+        "of {whole:.2} s that the servers were on a CPU, {:.0} % was in the kernel",
+        100.0 * kernel / whole
+    );
     match whole {
         none if none <= 0.0 => None,
-        little if little < ENOUGH_CPU_SECONDS => Some(Judged::open(format!("{figure}: too little to tell"))),
+        little if little < ENOUGH_CPU_SECONDS => {
+            Some(Judged::open(format!("{figure}: too little to tell")))
+        }
         _ => Some(Judged::by(kernel >= SUBSTANTIAL * whole, figure)),
     }
 }
@@ -250,15 +297,27 @@ mod tests {
 
     /// A run whose web server was on a CPU for so long.
     fn with_times(kernel: f64, user: f64) -> Run {
-        let totals = [("server.kernel.seconds".to_owned(), kernel), ("server.user.seconds".to_owned(), user)].into();
-        let threads =
-            Observation { workload: "web".into(), observer: "threads".into(), totals, ..Observation::default() };
-        Run { observations: vec![threads], ..fixture::run() }
+        let totals = [
+            ("server.kernel.seconds".to_owned(), kernel),
+            ("server.user.seconds".to_owned(), user),
+        ]
+        .into();
+        let threads = Observation {
+            workload: "web".into(),
+            observer: "threads".into(),
+            totals,
+            ..Observation::default()
+        };
+        Run {
+            observations: vec![threads],
+            ..fixture::run()
+        }
     }
 
     #[test]
     fn a_tick_of_cpu_time_judges_no_share() {
-        let answer = |kernel, user| in_the_kernel(&with_times(kernel, user)).map(|judged| judged.answer);
+        let answer =
+            |kernel, user| in_the_kernel(&with_times(kernel, user)).map(|judged| judged.answer);
         assert_eq!(answer(0.0, 0.01), Some(Answer::NotResolved), "one tick");
         assert_eq!(answer(0.13, 0.08), Some(Answer::True));
         assert_eq!(answer(0.1, 0.9), Some(Answer::False));

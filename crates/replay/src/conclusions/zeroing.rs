@@ -261,12 +261,16 @@ fn part_three() -> Costs {
 
 /// The three costs in microseconds; `unit` is how many of them one unit of the costs is.
 fn largest(c: &Costs, unit: f64) -> String {
-    let [fault, allocating, freeing] = [c.fault_and_zerofill, c.allocation, c.deallocation].map(|v| v * unit);
+    let [fault, allocating, freeing] =
+        [c.fault_and_zerofill, c.allocation, c.deallocation].map(|v| v * unit);
     format!("fault {fault:.2}, allocating {allocating:.2}, freeing {freeing:.2} µs")
 }
 
 fn cube() -> fingerpost_compare::Comparison {
-    between("zerofill-cube-450[api=vm_allocate]", "zerofill-cube-450[api=mmap]")
+    between(
+        "zerofill-cube-450[api=vm_allocate]",
+        "zerofill-cube-450[api=mmap]",
+    )
 }
 
 fn apart() -> Vec<apart::Apart> {
@@ -276,7 +280,8 @@ fn apart() -> Vec<apart::Apart> {
 /// The rows of one interface, with the parameter.
 fn of_api(api: &str) -> Run {
     let mut run = load("zerofill-cube-450");
-    run.measurements.retain(|m| m.params.text("api") == Some(api));
+    run.measurements
+        .retain(|m| m.params.text("api") == Some(api));
     run
 }
 
@@ -284,7 +289,10 @@ fn of_api(api: &str) -> Run {
 fn guess(run: &Run, key: &str) -> Option<Judged> {
     let guess = guesses::guesses(run).into_iter().find(|g| g.key == key)?;
     let m = guess.measured;
-    let figure = format!("{}: {:.2} ({:.2} to {:.2})", guess.quantity, m.value, m.low, m.high);
+    let figure = format!(
+        "{}: {:.2} ({:.2} to {:.2})",
+        guess.quantity, m.value, m.low, m.high
+    );
     Some(match guess.verdict {
         Verdict::Holds => Judged::by(true, figure),
         Verdict::Off => Judged::by(false, figure),
@@ -297,14 +305,18 @@ const NEARLY_ALL: f64 = 0.8;
 
 /// How soon real programs touched what they asked for, by the observers' account.
 fn touched_at_once(run: &Run) -> Option<Judged> {
-    let found = mapped(&Readings::of(run.observations.iter().filter(|o| o.observer == "mappings")))?;
+    let found = mapped(&Readings::of(
+        run.observations.iter().filter(|o| o.observer == "mappings"),
+    ))?;
     Some(Judged::by(found.at_once >= NEARLY_ALL, found.sentence))
 }
 
 fn ahead(run: &Run) -> Option<Judged> {
     let found = analysis::analyse(run)?.crossovers;
-    let best =
-        found.iter().filter(|c| c.against == "touch").max_by(|a, b| a.times_at_most.total_cmp(&b.times_at_most))?;
+    let best = found
+        .iter()
+        .filter(|c| c.against == "touch")
+        .max_by(|a, b| a.times_at_most.total_cmp(&b.times_at_most))?;
     let figure = format!(
         "{} is {:.2} times as fast as touching {} pages one by one",
         best.name, best.times_at_most, best.most_pages
@@ -319,7 +331,10 @@ const LITTLE: f64 = 0.1;
 fn freeing_touched(run: &Run) -> Option<Judged> {
     let freed = |phase: &str| points::at(&points::curve(run, "zerofill.phase", "phase", phase), 1);
     let (untouched, touched) = (freed("free_untouched")?, freed("free_touched")?);
-    let figure = format!("freeing a page takes {:.0} ns untouched, {:.0} ns touched", untouched.value, touched.value);
+    let figure = format!(
+        "freeing a page takes {:.0} ns untouched, {:.0} ns touched",
+        untouched.value, touched.value
+    );
     Some(Judged::larger(&touched, &untouched, figure))
 }
 
@@ -327,17 +342,25 @@ fn freeing_touched(run: &Run) -> Option<Judged> {
 /// pages.
 fn share_of_zeroing_ahead(run: &Run) -> Option<Judged> {
     let found = analysis::analyse(run)?;
-    let route = |pages: i64| Some(zeroing::best(&found.zeroing, pages)?.per_page.value * pages as f64);
+    let route =
+        |pages: i64| Some(zeroing::best(&found.zeroing, pages)?.per_page.value * pages as f64);
     // Huge pages are zeroed in another way, so that the same zeroing cannot be assumed of them.
     let same = |name: &str| !name.contains("thp");
-    let ranking =
-        found.prefault.iter().rev().find(|r| r.places.iter().any(|p| p.name == "touch") && route(r.pages).is_some())?;
+    let ranking = found
+        .prefault
+        .iter()
+        .rev()
+        .find(|r| r.places.iter().any(|p| p.name == "touch") && route(r.pages).is_some())?;
     let (zero, cost) = (route(ranking.pages)?, |p: &rank::Place| p.cost.value);
-    let (touch, best) =
-        (ranking.places.iter().find(|p| p.name == "touch")?, ranking.places.iter().find(|p| same(&p.name))?);
+    let (touch, best) = (
+        ranking.places.iter().find(|p| p.name == "touch")?,
+        ranking.places.iter().find(|p| same(&p.name))?,
+    );
     let [one, ahead] = [touch, best].map(|p| zero / cost(p) * 100.0);
-    let touched =
-        format!("with {} pages it is {one:.0} % of the whole when they are touched one by one", ranking.pages);
+    let touched = format!(
+        "with {} pages it is {one:.0} % of the whole when they are touched one by one",
+        ranking.pages
+    );
     let figure = format!("{touched}, {ahead:.0} % with {}", best.name);
     // Both shares are of the same zeroing, so that the times of the two decide.
     let apart = best.cost.high < touch.cost.low || best.cost.low > touch.cost.high;
@@ -366,8 +389,13 @@ fn transport(run: &Run) -> Option<Judged> {
     let found = analysis::analyse(run)?;
     let (call, half) = (found.call?, found.given?.halves()?[1]);
     let (null, allocation) = (call.null.value, call.allocation);
-    let share = format!("{:.0} % of it is the way into the kernel and back", call.transport * 100.0);
-    let figure = format!("a call that does nothing takes {null:.0} ns, allocating takes {allocation:.0} ns: {share}");
+    let share = format!(
+        "{:.0} % of it is the way into the kernel and back",
+        call.transport * 100.0
+    );
+    let figure = format!(
+        "a call that does nothing takes {null:.0} ns, allocating takes {allocation:.0} ns: {share}"
+    );
     // Half of the allocation, where what the timings leave open of that does not reach.
     let apart = (call.allocation / 2.0 - call.null.value).abs() > half / 2.0;
     Some(if apart {
@@ -388,25 +416,59 @@ mod tests {
     fn answer(key: &str, page_extra: f64, half: f64) -> Answer {
         let row = |probe: &str, pages: i64, us: f64| {
             let params = Params::new().with("api", "mmap").with("pages", pages);
-            let none = fingerpost_record::fixture::row(probe, params, Unit::Nanoseconds, Better::Lower);
+            let none =
+                fingerpost_record::fixture::row(probe, params, Unit::Nanoseconds, Better::Lower);
             let [value, low, high] = [us, us - half, us + half].map(|v| v * 1e3);
-            Measurement { estimate: Some(Estimate { value, low, high, confidence: 0.95 }), ..none }
+            Measurement {
+                estimate: Some(Estimate {
+                    value,
+                    low,
+                    high,
+                    confidence: 0.95,
+                }),
+                ..none
+            }
         };
         let (alloc, touch) = ("zerofill.alloc", "zerofill.touch");
-        let timings =
-            [(alloc, 1, 11.2), (touch, 1, 24.0), (alloc, 2, 11.2 + page_extra), (touch, 2, 33.3 + page_extra)];
-        let run =
-            Run { measurements: timings.map(|(probe, pages, us)| row(probe, pages, us)).to_vec(), ..Run::default() };
-        LIST.iter().find(|c| c.key == key).unwrap().by_run(&run).answer
+        let timings = [
+            (alloc, 1, 11.2),
+            (touch, 1, 24.0),
+            (alloc, 2, 11.2 + page_extra),
+            (touch, 2, 33.3 + page_extra),
+        ];
+        let run = Run {
+            measurements: timings
+                .map(|(probe, pages, us)| row(probe, pages, us))
+                .to_vec(),
+            ..Run::default()
+        };
+        LIST.iter()
+            .find(|c| c.key == key)
+            .unwrap()
+            .by_run(&run)
+            .answer
     }
 
     #[test]
     fn what_follows_from_timings_is_as_sure_as_they_are() {
         let further = |page_extra, half| answer("further_page_costs_little", page_extra, half);
-        assert_eq!((further(0.3, 0.05), further(2.0, 0.05)), (Answer::True, Answer::False));
-        assert_eq!((further(0.3, 2.0), further(2.0, 2.0)), (Answer::NotResolved, Answer::NotResolved));
-        assert_eq!(further(-1.1, 2.0), Answer::NotResolved, "a page that costs less than none is no figure");
+        assert_eq!(
+            (further(0.3, 0.05), further(2.0, 0.05)),
+            (Answer::True, Answer::False)
+        );
+        assert_eq!(
+            (further(0.3, 2.0), further(2.0, 2.0)),
+            (Answer::NotResolved, Answer::NotResolved)
+        );
+        assert_eq!(
+            further(-1.1, 2.0),
+            Answer::NotResolved,
+            "a page that costs less than none is no figure"
+        );
         let largest = |half| answer("fault_the_largest", 0.3, half);
-        assert_eq!((largest(0.05), largest(2.0)), (Answer::True, Answer::NotResolved));
+        assert_eq!(
+            (largest(0.05), largest(2.0)),
+            (Answer::True, Answer::NotResolved)
+        );
     }
 }

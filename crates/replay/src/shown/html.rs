@@ -27,16 +27,32 @@ pub fn content(replay: &Replay) -> Content {
         body: table(t),
     });
     let sections = judged.into_iter().chain(tables).chain(open).collect();
-    Content { title: TITLE.into(), lead, sections }
+    Content {
+        title: TITLE.into(),
+        lead,
+        sections,
+    }
 }
 
 /// A section of conclusions for each document: those with a conclusion that was judged here, and the others.
 fn documents(replay: &Replay) -> (Vec<Section>, Vec<Section>) {
     // Anchors of their own, for a table may be called like a document.
-    const KEYS: [&str; 5] = ["conclusions-1", "conclusions-2", "conclusions-3", "conclusions-4", "conclusions-5"];
+    const KEYS: [&str; 5] = [
+        "conclusions-1",
+        "conclusions-2",
+        "conclusions-3",
+        "conclusions-4",
+        "conclusions-5",
+    ];
     let (mut answered, mut unanswered) = (Vec::new(), Vec::new());
-    for (of, key) in replay.conclusions.chunk_by(|a, b| a.document == b.document).zip(KEYS) {
-        let (open, judged): (Vec<_>, Vec<_>) = of.iter().partition(|c| c.here.answer == Answer::NotMeasured);
+    for (of, key) in replay
+        .conclusions
+        .chunk_by(|a, b| a.document == b.document)
+        .zip(KEYS)
+    {
+        let (open, judged): (Vec<_>, Vec<_>) = of
+            .iter()
+            .partition(|c| c.here.answer == Answer::NotMeasured);
         let body = html! {
             @if !judged.is_empty() { ul class="suspects" { @for c in &judged { (conclusion(c)) } } }
             @if !open.is_empty() {
@@ -46,8 +62,16 @@ fn documents(replay: &Replay) -> (Vec<Section>, Vec<Section>) {
                 }
             }
         };
-        let list = if judged.is_empty() { &mut unanswered } else { &mut answered };
-        list.push(Section { key: key.into(), title: of[0].document.title().to_owned(), body });
+        let list = if judged.is_empty() {
+            &mut unanswered
+        } else {
+            &mut answered
+        };
+        list.push(Section {
+            key: key.into(),
+            title: of[0].document.title().to_owned(),
+            body,
+        });
     }
     (answered, unanswered)
 }
@@ -70,7 +94,9 @@ fn conclusion(c: &Concluded) -> Markup {
 /// Text in which commands stand between backticks, or at its end behind what introduces one.
 fn with_code(text: &str) -> Markup {
     if let Some((before, command)) = text.split_once(MEASURED_BY) {
-        let (command, rest) = command.split_once(", ").map_or((command, None), |(command, rest)| (command, Some(rest)));
+        let (command, rest) = command
+            .split_once(", ")
+            .map_or((command, None), |(command, rest)| (command, Some(rest)));
         return html! {
             (with_code(before))
             (MEASURED_BY)

@@ -17,12 +17,21 @@ pub const TITLE: &str = "The published tables, on your machine";
 
 /// For the terminal; ends with a line end.
 pub fn render(replay: &Replay, style: &Style) -> String {
-    grids(replay, true).iter().map(|grid| grid.render(style)).collect()
+    grids(replay, true)
+        .iter()
+        .map(|grid| grid.render(style))
+        .collect()
 }
 
 /// In Markdown.
 pub fn markdown(replay: &Replay) -> String {
-    format!("# {TITLE}\n{}", grids(replay, false).iter().map(Grid::markdown).collect::<String>())
+    format!(
+        "# {TITLE}\n{}",
+        grids(replay, false)
+            .iter()
+            .map(Grid::markdown)
+            .collect::<String>()
+    )
 }
 
 /// The name of this machine's column.
@@ -32,8 +41,13 @@ pub const OWN: &str = "here";
 /// its parameters are taken out, what counts the rounds is not.
 pub fn lines_apart(table: &Replayed) -> (String, Vec<String>) {
     let words = |what: &str| what.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    let all: Vec<Vec<String>> = table.lines.iter().map(|line| words(&clean(&line.what))).collect();
-    let common = |word: &String| word.contains(['.', '=']) && all.iter().all(|words| words.contains(word));
+    let all: Vec<Vec<String>> = table
+        .lines
+        .iter()
+        .map(|line| words(&clean(&line.what)))
+        .collect();
+    let common =
+        |word: &String| word.contains(['.', '=']) && all.iter().all(|words| words.contains(word));
     let shared: Vec<String> = all
         .first()
         .filter(|_| all.len() > 1)
@@ -41,7 +55,14 @@ pub fn lines_apart(table: &Replayed) -> (String, Vec<String>) {
         .unwrap_or_default();
     let own = all
         .iter()
-        .map(|words| words.iter().filter(|word| !shared.contains(word)).cloned().collect::<Vec<_>>().join(" "))
+        .map(|words| {
+            words
+                .iter()
+                .filter(|word| !shared.contains(word))
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
         .collect();
     (shared.join(" "), own)
 }
@@ -58,10 +79,22 @@ pub fn unit_title(table: &Replayed) -> String {
 /// A figure of this machine: the value, with a mark where the run does not trust it; and its interval, nothing where it
 /// has none.
 pub fn own_figure(here: Option<&Here>) -> [String; 2] {
-    let Some(here) = here else { return ["–".to_owned(), String::new()] };
+    let Some(here) = here else {
+        return ["–".to_owned(), String::new()];
+    };
     // It is in the table's unit already.
-    let figure = Figure { estimate: here.estimate, scale: Scale { divisor: 1.0, symbol: "" } };
-    let value = if here.trusted { figure.value() } else { format!("{} (untrusted)", figure.value()) };
+    let figure = Figure {
+        estimate: here.estimate,
+        scale: Scale {
+            divisor: 1.0,
+            symbol: "",
+        },
+    };
+    let value = if here.trusted {
+        figure.value()
+    } else {
+        format!("{} (untrusted)", figure.value())
+    };
     [value, figure.interval()]
 }
 
@@ -69,14 +102,39 @@ pub fn own_figure(here: Option<&Here>) -> [String; 2] {
 /// table.
 pub fn notes_apart(table: &Replayed) -> (String, Vec<String>) {
     let parts = |line: &Cells| -> Vec<String> {
-        let note = line.here.as_ref().and_then(|here| here.note.as_deref()).map(clean).unwrap_or_default();
-        note.split("; ").filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        let note = line
+            .here
+            .as_ref()
+            .and_then(|here| here.note.as_deref())
+            .map(clean)
+            .unwrap_or_default();
+        note.split("; ")
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect()
     };
-    let of_ours: Vec<Vec<String>> = table.lines.iter().filter(|line| line.here.is_some()).map(parts).collect();
-    let everywhere = |part: &String| of_ours.len() > 1 && of_ours.iter().all(|parts| parts.contains(part));
-    let shared: Vec<String> = of_ours.first().into_iter().flatten().filter(|part| everywhere(part)).cloned().collect();
-    let own =
-        |line: &Cells| parts(line).into_iter().filter(|part| !shared.contains(part)).collect::<Vec<_>>().join("; ");
+    let of_ours: Vec<Vec<String>> = table
+        .lines
+        .iter()
+        .filter(|line| line.here.is_some())
+        .map(parts)
+        .collect();
+    let everywhere =
+        |part: &String| of_ours.len() > 1 && of_ours.iter().all(|parts| parts.contains(part));
+    let shared: Vec<String> = of_ours
+        .first()
+        .into_iter()
+        .flatten()
+        .filter(|part| everywhere(part))
+        .cloned()
+        .collect();
+    let own = |line: &Cells| {
+        parts(line)
+            .into_iter()
+            .filter(|part| !shared.contains(part))
+            .collect::<Vec<_>>()
+            .join("; ")
+    };
     (shared.join("; "), table.lines.iter().map(own).collect())
 }
 
@@ -85,7 +143,10 @@ pub fn notes_apart(table: &Replayed) -> (String, Vec<String>) {
 pub fn below(table: &Replayed) -> String {
     let place = format!("{}, {}.", clean(&table.source), clean(&table.place));
     let Some(run) = &table.run else {
-        return format!("{place} No run has a row of it; measured by: {}", table.measured_by);
+        return format!(
+            "{place} No run has a row of it; measured by: {}",
+            table.measured_by
+        );
     };
     let mut said = vec![format!("{place} Here: run {}.", clean(run))];
     let (shared, _) = notes_apart(table);
@@ -93,7 +154,9 @@ pub fn below(table: &Replayed) -> String {
     let ours = || table.lines.iter().filter_map(|line| line.here.as_ref());
     let with = ours().find(|here| here.without_interval.is_none());
     said.extend(with.map(|here| match table.own_is_published {
-        true => "An interval is what the figure was rounded from, or what follows from that.".to_owned(),
+        true => {
+            "An interval is what the figure was rounded from, or what follows from that.".to_owned()
+        }
         false => format!(
             "± and from–to are {:.0} % intervals, meant to hold the figure of another run.",
             100.0 * here.estimate.confidence
@@ -109,8 +172,15 @@ pub fn below(table: &Replayed) -> String {
 
 /// How many lines no run here has a figure of, and what would measure them; the mark that stands in them is explained.
 fn without(table: &Replayed) -> Option<String> {
-    let empty = table.lines.iter().filter(|line| line.here.is_none()).count();
-    let of = format!("–: {empty} of {} have no figure here", counted(table.lines.len() as u64, "line"));
+    let empty = table
+        .lines
+        .iter()
+        .filter(|line| line.here.is_none())
+        .count();
+    let of = format!(
+        "–: {empty} of {} have no figure here",
+        counted(table.lines.len() as u64, "line")
+    );
     (empty > 0).then(|| {
         if table.measured_by.is_empty() {
             format!("{of}.")
@@ -128,10 +198,19 @@ pub fn summary(replay: &Replay) -> String {
         (Answer::NotResolved, "not resolved"),
         (Answer::NotMeasured, "not measured"),
     ];
-    let of = |answer: Answer| replay.conclusions.iter().filter(|c| c.here.answer == answer).count();
+    let of = |answer: Answer| {
+        replay
+            .conclusions
+            .iter()
+            .filter(|c| c.here.answer == answer)
+            .count()
+    };
     let all = replay.conclusions.len();
     if of(Answer::NotMeasured) == all {
-        return format!("None of {} could be judged on this machine.", counted(all as u64, "conclusion"));
+        return format!(
+            "None of {} could be judged on this machine.",
+            counted(all as u64, "conclusion")
+        );
     }
     let mut told: Vec<String> = KINDS
         .into_iter()
@@ -143,42 +222,78 @@ pub fn summary(replay: &Replay) -> String {
         .collect();
     told[0] += " here";
     let last = told.pop().expect("a conclusion has some answer");
-    let list = if told.is_empty() { last } else { format!("{} and {last}", told.join(", ")) };
+    let list = if told.is_empty() {
+        last
+    } else {
+        format!("{} and {last}", told.join(", "))
+    };
     format!("Of {} {list}.", counted(all as u64, "conclusion"))
 }
 
 /// The answer there and here as a sentence each.
 pub fn answers(c: &Concluded) -> [String; 2] {
-    [("In the document", &c.there), ("Here", &c.here)]
-        .map(|(side, judged)| format!("{side}: {}: {}", judged.answer.as_str(), clean(&judged.figure)))
+    [("In the document", &c.there), ("Here", &c.here)].map(|(side, judged)| {
+        format!(
+            "{side}: {}: {}",
+            judged.answer.as_str(),
+            clean(&judged.figure)
+        )
+    })
 }
 
 /// The tables and the conclusions. On a terminal, whose lines are short, what stands for what is said below its line
 /// (`below`) and not in a column.
 fn grids(replay: &Replay, below: bool) -> Vec<Grid> {
-    let mut list = vec![Grid { columns: columns(0), lines: vec![Line::Note(summary(replay), Tone::Strong)] }];
+    let mut list = vec![Grid {
+        columns: columns(0),
+        lines: vec![Line::Note(summary(replay), Tone::Strong)],
+    }];
     list.extend(replay.tables.iter().map(|t| table(t, below)));
-    let mut end =
-        Grid { columns: columns(0), lines: vec![Line::Blank, Line::Heading("The authors' conclusions".into())] };
+    let mut end = Grid {
+        columns: columns(0),
+        lines: vec![
+            Line::Blank,
+            Line::Heading("The authors' conclusions".into()),
+        ],
+    };
     let mut document = None;
     for c in &replay.conclusions {
         if document != Some(c.document) {
-            end.lines.extend([Line::Blank, Line::Heading(c.document.title().into())]);
+            end.lines
+                .extend([Line::Blank, Line::Heading(c.document.title().into())]);
             document = Some(c.document);
         }
-        end.lines.push(Line::Note(format!("{} ({})", c.says, c.place), Tone::Strong));
+        end.lines.push(Line::Note(
+            format!("{} ({})", c.says, c.place),
+            Tone::Strong,
+        ));
         let [there, here] = answers(c);
-        let tone = if c.here.answer == Answer::False { Tone::Doubtful } else { Tone::Plain };
-        end.lines.extend([Line::Note(there, Tone::Faint), Line::Note(here, tone)]);
+        let tone = if c.here.answer == Answer::False {
+            Tone::Doubtful
+        } else {
+            Tone::Plain
+        };
+        end.lines
+            .extend([Line::Note(there, Tone::Faint), Line::Note(here, tone)]);
     }
     list.push(end);
     list
 }
 
 fn columns(systems: usize) -> Vec<Column> {
-    let column = |align| Column { title: "", align, rank: 0 };
+    let column = |align| Column {
+        title: "",
+        align,
+        rank: 0,
+    };
     // What a source prints of its lines is shown where there is room for it.
-    let mut list = vec![column(Align::Left), Column { rank: 1, ..column(Align::Left) }];
+    let mut list = vec![
+        column(Align::Left),
+        Column {
+            rank: 1,
+            ..column(Align::Left)
+        },
+    ];
     list.extend((0..=systems).map(|_| column(Align::Right)));
     list.extend([column(Align::Left), column(Align::Left)]);
     list
@@ -187,9 +302,16 @@ fn columns(systems: usize) -> Vec<Column> {
 fn table(t: &Replayed, notes_below: bool) -> Grid {
     let mut grid = Grid {
         columns: columns(t.systems.len()),
-        lines: vec![Line::Blank, Line::Heading(format!("{} [{}]", clean(&t.title), t.name))],
+        lines: vec![
+            Line::Blank,
+            Line::Heading(format!("{} [{}]", clean(&t.title), t.name)),
+        ],
     };
-    let intervals = t.lines.iter().any(|line| line.here.as_ref().is_some_and(|here| here.without_interval.is_none()));
+    let intervals = t.lines.iter().any(|line| {
+        line.here
+            .as_ref()
+            .is_some_and(|here| here.without_interval.is_none())
+    });
     let interval = match intervals {
         true if t.own_is_published => "interval",
         true => "95 % interval",
@@ -203,13 +325,20 @@ fn table(t: &Replayed, notes_below: bool) -> Grid {
     grid.lines.push(Line::Cells(head.collect(), Tone::Faint));
     let (shared, own) = lines_apart(t);
     if !shared.is_empty() {
-        grid.lines.insert(2, Line::Note(format!("All lines: {shared}"), Tone::Faint));
+        grid.lines
+            .insert(2, Line::Note(format!("All lines: {shared}"), Tone::Faint));
     }
     let notes = notes_apart(t).1;
     for ((line, what), note) in t.lines.iter().zip(own).zip(notes) {
-        let (beside, under) = if notes_below { (String::new(), note) } else { (note, String::new()) };
-        grid.lines.push(Line::Cells(cells(line, what, beside), Tone::Plain));
-        grid.lines.extend((!under.is_empty()).then_some(Line::Note(under, Tone::Faint)));
+        let (beside, under) = if notes_below {
+            (String::new(), note)
+        } else {
+            (note, String::new())
+        };
+        grid.lines
+            .push(Line::Cells(cells(line, what, beside), Tone::Plain));
+        grid.lines
+            .extend((!under.is_empty()).then_some(Line::Note(under, Tone::Faint)));
     }
     grid.lines.push(Line::Note(below(t), Tone::Faint));
     grid
@@ -218,9 +347,16 @@ fn table(t: &Replayed, notes_below: bool) -> Grid {
 /// One line's cells: what it is, what the source prints of it besides, its figures as printed, here, and what stands
 /// for what.
 fn cells(line: &Cells, what: String, note: String) -> Vec<String> {
-    let printed = line.printed.iter().map(|p| p.clone().unwrap_or_else(|| "–".into()));
+    let printed = line
+        .printed
+        .iter()
+        .map(|p| p.clone().unwrap_or_else(|| "–".into()));
     let [value, interval] = own_figure(line.here.as_ref());
-    [what, line.about.clone().unwrap_or_default()].into_iter().chain(printed).chain([value, interval, note]).collect()
+    [what, line.about.clone().unwrap_or_default()]
+        .into_iter()
+        .chain(printed)
+        .chain([value, interval, note])
+        .collect()
 }
 
 #[cfg(test)]
@@ -243,9 +379,14 @@ mod tests {
             ["62", "443", "629", "629.0", "±", "0.5"],
             "{line}"
         );
-        assert!(text.contains("An interval is what the figure was rounded from"), "{text}");
         assert!(
-            text.contains("Here: true: 50 clients get 231 % of one client's: it saturates at 10 clients"),
+            text.contains("An interval is what the figure was rounded from"),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "Here: true: 50 clients get 231 % of one client's: it saturates at 10 clients"
+            ),
             "{text}"
         );
         assert!(
@@ -258,11 +399,22 @@ mod tests {
     fn own() -> Run {
         let mut run = references::load("opteron-850-linux").unwrap();
         (run.id, run.profile) = ("20260101T000000Z-00000001".into(), Profile::Standard);
-        for m in run.measurements.iter_mut().filter(|m| m.probe == "database.throughput") {
+        for m in run
+            .measurements
+            .iter_mut()
+            .filter(|m| m.probe == "database.throughput")
+        {
             let value = m.estimate.unwrap().value;
             let half = 0.031 * value;
-            m.estimate = Some(Estimate { value, low: value - half, high: value + half, confidence: 0.95 });
-            m.processes = [0.98, 0.99, 1.0, 1.01, 1.02].map(|share| Process::of_one(share * value, 1)).to_vec();
+            m.estimate = Some(Estimate {
+                value,
+                low: value - half,
+                high: value + half,
+                confidence: 0.95,
+            });
+            m.processes = [0.98, 0.99, 1.0, 1.01, 1.02]
+                .map(|share| Process::of_one(share * value, 1))
+                .to_vec();
             m.params = m.params.clone().with("engine", "mariadb").with("scale", 2);
         }
         run
@@ -274,17 +426,32 @@ mod tests {
         let found = replay("mysql", &["mysql-scaling"], std::slice::from_ref(&run));
         let text = render(&found, &Style::default());
         let line = |words: &str| {
-            text.lines().find(|l| l.starts_with(words)).unwrap_or_else(|| panic!("{words}: {text}")).to_owned()
+            text.lines()
+                .find(|l| l.starts_with(words))
+                .unwrap_or_else(|| panic!("{words}: {text}"))
+                .to_owned()
         };
-        assert!(line("clients=10 ").ends_with("629  629.0  ± 19.5"), "{}", line("clients=10 "));
+        assert!(
+            line("clients=10 ").ends_with("629  629.0  ± 19.5"),
+            "{}",
+            line("clients=10 ")
+        );
         let percent = own_figure(found.tables[0].lines[10].here.as_ref());
         let scaled = line("scaling in %, clients=10 ");
         assert!(
-            percent[1].starts_with("± ") && scaled.ends_with(&format!("{}  {}", percent[0], percent[1])),
+            percent[1].starts_with("± ")
+                && scaled.ends_with(&format!("{}  {}", percent[0], percent[1])),
             "{scaled}"
         );
-        assert!(line("scaling in %, clients=1 ").ends_with("100.0"), "what is 100 % by definition has none");
-        assert!(line("per second").ends_with("here  95 % interval"), "{}", line("per second"));
+        assert!(
+            line("scaling in %, clients=1 ").ends_with("100.0"),
+            "what is 100 % by definition has none"
+        );
+        assert!(
+            line("per second").ends_with("here  95 % interval"),
+            "{}",
+            line("per second")
+        );
         // Once below the table, not in each line.
         for said in [
             "No interval: 100 % by definition.",
@@ -293,25 +460,53 @@ mod tests {
         ] {
             assert_eq!(text.matches(said).count(), 1, "{said}: {text}");
         }
-        assert!(markdown(&found).contains("| 629 | 629.0 | ± 19.5 |"), "{}", markdown(&found));
+        assert!(
+            markdown(&found).contains("| 629 | 629.0 | ± 19.5 |"),
+            "{}",
+            markdown(&found)
+        );
         let page = fingerpost_report::html::page(&html::content(&found));
-        assert!(page.contains("<strong>629.0</strong><br><span class=\"params piece-of-text\">± 19.5</span>"));
-        assert!(!page.contains("what stands for what"), "a column for what is told once would only be narrow");
+        assert!(page.contains(
+            "<strong>629.0</strong><br><span class=\"params piece-of-text\">± 19.5</span>"
+        ));
+        assert!(
+            !page.contains("what stands for what"),
+            "a column for what is told once would only be narrow"
+        );
     }
 
     #[test]
     fn every_table_fits_a_terminal_of_80_columns_with_its_intervals_whole() {
         let run = own();
         for table in references::table_names() {
-            for system in references::table(table).unwrap().systems().into_iter().chain(["own"]) {
-                let own = if system == "own" { run.clone() } else { references::load(system).unwrap() };
+            for system in references::table(table)
+                .unwrap()
+                .systems()
+                .into_iter()
+                .chain(["own"])
+            {
+                let own = if system == "own" {
+                    run.clone()
+                } else {
+                    references::load(system).unwrap()
+                };
                 let found = replay(table, &[table], std::slice::from_ref(&own));
-                let text = render(&found, &Style { width: Some(80), ..Style::default() });
+                let text = render(
+                    &found,
+                    &Style {
+                        width: Some(80),
+                        ..Style::default()
+                    },
+                );
                 let long = text.lines().find(|l| l.width() > 80);
                 assert_eq!(long, None, "{table} of {system}");
                 for line in &found.tables[0].lines {
                     let [_, interval] = own_figure(line.here.as_ref());
-                    assert!(text.contains(&interval), "{table} of {system}: {interval} of {}:\n{text}", line.what);
+                    assert!(
+                        text.contains(&interval),
+                        "{table} of {system}: {interval} of {}:\n{text}",
+                        line.what
+                    );
                 }
             }
         }
@@ -322,15 +517,33 @@ mod tests {
         let found = replay("flops", &["flops"], &[]);
         let wide = render(&found, &Style::default());
         let line = wide.lines().find(|l| l.starts_with("module=2 ")).unwrap();
-        assert!(line.split_whitespace().take(6).eq(["module=2", "43,", "29,", "14,", "14", "607"]), "{line}");
         assert!(
-            wide.contains("instruction mix in %") && markdown(&found).contains("| module=2 | 43, 29, 14, 14 | 607 |")
+            line.split_whitespace()
+                .take(6)
+                .eq(["module=2", "43,", "29,", "14,", "14", "607"]),
+            "{line}"
         );
-        let narrow = render(&found, &Style { width: Some(80), ..Style::default() });
-        assert!(narrow.lines().any(|l| l.starts_with("module=2 ")) && !narrow.contains("instruction mix"), "{narrow}");
+        assert!(
+            wide.contains("instruction mix in %")
+                && markdown(&found).contains("| module=2 | 43, 29, 14, 14 | 607 |")
+        );
+        let narrow = render(
+            &found,
+            &Style {
+                width: Some(80),
+                ..Style::default()
+            },
+        );
+        assert!(
+            narrow.lines().any(|l| l.starts_with("module=2 "))
+                && !narrow.contains("instruction mix"),
+            "{narrow}"
+        );
         let page = fingerpost_report::html::page(&html::content(&found));
         assert!(
-            page.contains("<td class=\"number wide\" data-of=\"instruction mix in %\">43, 29, 14, 14</td>"),
+            page.contains(
+                "<td class=\"number wide\" data-of=\"instruction mix in %\">43, 29, 14, 14</td>"
+            ),
             "{page}"
         );
         let other = fingerpost_report::html::page(&html::content(&replay("site", &["site"], &[])));
@@ -353,32 +566,52 @@ mod tests {
         let of = |answers: &[Answer]| {
             let mut found = replay("all", &tables_of("all"), &[]);
             found.conclusions.truncate(answers.len());
-            found.conclusions.iter_mut().zip(answers).for_each(|(c, answer)| c.here.answer = *answer);
+            found
+                .conclusions
+                .iter_mut()
+                .zip(answers)
+                .for_each(|(c, answer)| c.here.answer = *answer);
             summary(&found)
         };
         use Answer::{False, NotMeasured, NotResolved, True};
-        assert_eq!(of(&[True, True, NotMeasured]), "Of 3 conclusions 2 are true here and 1 is not measured.");
+        assert_eq!(
+            of(&[True, True, NotMeasured]),
+            "Of 3 conclusions 2 are true here and 1 is not measured."
+        );
         assert_eq!(
             of(&[False, True, NotResolved, NotMeasured]),
             "Of 4 conclusions 1 is true here, 1 is false, 1 is not resolved and 1 is not measured."
         );
         assert_eq!(of(&[False, False]), "Of 2 conclusions 2 are false here.");
-        assert_eq!(of(&[NotMeasured]), "None of 1 conclusion could be judged on this machine.");
+        assert_eq!(
+            of(&[NotMeasured]),
+            "None of 1 conclusion could be judged on this machine."
+        );
     }
 
     #[test]
     fn a_line_without_a_figure_says_why_it_is_empty() {
         let mut run = own();
         let whole = replay("mysql", &["mysql-scaling"], std::slice::from_ref(&run));
-        assert!(!render(&whole, &Style::default()).contains("have no figure here"), "every line has one");
-        run.measurements.retain(|m| m.probe != "database.throughput" || m.params.int("clients") != Some(35));
+        assert!(
+            !render(&whole, &Style::default()).contains("have no figure here"),
+            "every line has one"
+        );
+        run.measurements
+            .retain(|m| m.probe != "database.throughput" || m.params.int("clients") != Some(35));
         let found = replay("mysql", &["mysql-scaling"], std::slice::from_ref(&run));
         // The throughput, and what scales with it.
         let told = "–: 2 of 14 lines have no figure here; measured by: fingerpost run database";
-        assert!(render(&found, &Style::default()).contains(told), "{}", render(&found, &Style::default()));
+        assert!(
+            render(&found, &Style::default()).contains(told),
+            "{}",
+            render(&found, &Style::default())
+        );
         let page = fingerpost_report::html::page(&html::content(&found));
-        let [before, command] =
-            [&told[..told.len() - 23], r#"<code><span class="word">fingerpost</span> <span class="word">run</span> "#];
+        let [before, command] = [
+            &told[..told.len() - 23],
+            r#"<code><span class="word">fingerpost</span> <span class="word">run</span> "#,
+        ];
         assert!(page.contains(&format!("{before}{command}")), "{page}");
     }
 
@@ -391,7 +624,9 @@ mod tests {
             let page = fingerpost_report::html::page(&html::content(&found));
             let t = &found.tables[0];
             for name in t.systems.iter().map(String::as_str).chain([OWN]) {
-                let cells = page.matches(&format!("<td class=\"number\" data-of=\"{name}\">")).count();
+                let cells = page
+                    .matches(&format!("<td class=\"number\" data-of=\"{name}\">"))
+                    .count();
                 assert_eq!(cells, t.lines.len(), "{table}: {name}");
             }
         }
@@ -402,9 +637,16 @@ mod tests {
         let [judged, open] = ["mysql-scaling", "flops"].map(|table| {
             let found = replay(table, &[table], &[own()]);
             let content = html::content(&found);
-            content.sections.iter().map(|s| s.key.clone()).collect::<Vec<_>>()
+            content
+                .sections
+                .iter()
+                .map(|s| s.key.clone())
+                .collect::<Vec<_>>()
         });
-        assert_eq!((&*judged[0], &*judged[1]), ("conclusions-1", "mysql-scaling"));
+        assert_eq!(
+            (&*judged[0], &*judged[1]),
+            ("conclusions-1", "mysql-scaling")
+        );
         assert_eq!((&*open[0], &*open[1]), ("flops", "conclusions-1"));
     }
 
@@ -413,7 +655,10 @@ mod tests {
         let mut run = references::load("opteron-850-linux").unwrap();
         run.id = "a\u{1b}[2J|<script>".into();
         let found = replay("mysql", &tables_of("mysql"), &[run]);
-        assert!(!render(&found, &Style::default()).contains('\u{1b}') && !markdown(&found).contains("<script>"));
+        assert!(
+            !render(&found, &Style::default()).contains('\u{1b}')
+                && !markdown(&found).contains("<script>")
+        );
         assert!(!fingerpost_report::html::page(&html::content(&found)).contains("<script>"));
     }
 }

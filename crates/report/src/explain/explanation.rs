@@ -67,7 +67,10 @@ impl Explanation {
         workload.clone_into(&mut budget.workload);
         budget.params = params.clone();
         let paths = paths.filter(|p| p.followed > 0);
-        let findings = findings.into_iter().map(|f| worded(f, workload, &totals)).collect();
+        let findings = findings
+            .into_iter()
+            .map(|f| worded(f, workload, &totals))
+            .collect();
         Explanation {
             workload: workload.to_owned(),
             params: params.clone(),
@@ -129,7 +132,11 @@ pub(super) fn worded(finding: Finding, workload: &str, totals: &Readings) -> Fin
 
 /// What the steps have alike, which is told once where they are shown below each other.
 pub(crate) fn steps(explanations: &[Explanation]) -> Steps {
-    Steps::of(explanations.iter().map(|e| (e.workload.as_str(), &e.params)))
+    Steps::of(
+        explanations
+            .iter()
+            .map(|e| (e.workload.as_str(), &e.params)),
+    )
 }
 
 /// The sentence about memory as a line of its own.
@@ -139,7 +146,9 @@ pub(crate) fn mapped_line(sentence: &str) -> String {
 
 /// How long what took, seen by whom, and what looking cost.
 pub(crate) fn headline(e: &Explanation) -> String {
-    let what = if e.paths.is_some() && e.budget.transactions == e.paths.as_ref().map_or(0, |p| p.followed) {
+    let what = if e.paths.is_some()
+        && e.budget.transactions == e.paths.as_ref().map_or(0, |p| p.followed)
+    {
         "request"
     } else {
         "transaction"
@@ -147,7 +156,11 @@ pub(crate) fn headline(e: &Explanation) -> String {
     let whole = if e.budget.transactions == 1 {
         format!("{} of wall time", time(e.budget.seconds_per_transaction))
     } else {
-        format!("{} per {what} over {} {what}s", time(e.budget.seconds_per_transaction), e.budget.transactions)
+        format!(
+            "{} per {what} over {} {what}s",
+            time(e.budget.seconds_per_transaction),
+            e.budget.transactions
+        )
     };
     let unfollowed = if e.paths.is_none() && e.budget.parts.is_empty() {
         "; requests could not be followed: this is the threads' time"
@@ -164,9 +177,17 @@ pub(crate) fn headline(e: &Explanation) -> String {
         Some(gap) => format!("; tracing cost {}", percent(gap)),
         None => String::new(),
     };
-    let cost: f64 =
-        e.observations.iter().map(|o| o.self_cost).sum::<f64>() + e.paths.as_ref().map_or(0.0, |p| p.self_cost);
+    let cost: f64 = e.observations.iter().map(|o| o.self_cost).sum::<f64>()
+        + e.paths.as_ref().map_or(0.0, |p| p.self_cost);
     let lost: u64 = e.observations.iter().map(|o| o.lost).sum();
-    let lost = if lost > 0 { format!(", {lost} events lost") } else { String::new() };
-    format!("{whole}{unfollowed}; seen by {}{gap}; observing took {} of CPU{lost}", clean(&e.source), time(cost))
+    let lost = if lost > 0 {
+        format!(", {lost} events lost")
+    } else {
+        String::new()
+    };
+    format!(
+        "{whole}{unfollowed}; seen by {}{gap}; observing took {} of CPU{lost}",
+        clean(&e.source),
+        time(cost)
+    )
 }

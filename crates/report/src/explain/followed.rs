@@ -24,7 +24,11 @@ const STRETCHES: usize = 6;
 
 /// How requests were followed, a sentence each, and whether it is a warning.
 pub(crate) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool)> {
-    let lost = if paths.lost > 0 { format!(", {} lost", paths.lost) } else { String::new() };
+    let lost = if paths.lost > 0 {
+        format!(", {} lost", paths.lost)
+    } else {
+        String::new()
+    };
     let mut told = vec![(
         format!(
             "{} followed ({} cut by a window's ends) by {} in {} of {} together; {}{lost}; following took {} of CPU",
@@ -42,8 +46,13 @@ pub(crate) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool
     if let Some((generator, check)) = paths.generator.as_ref().zip(check) {
         // Adding nothing makes what is rounded to nothing from below +0.0.
         let off = |d: f64| format!("{:+.1} %", (d * 1000.0).round() / 10.0 + 0.0);
-        let (account, [n, p50, p99]) = (latency(generator), [check.count, check.p50, check.p99].map(off));
-        let differ = format!("the followed differ by {n} in number, {p50} in the median, {p99} in the 99th percentile");
+        let (account, [n, p50, p99]) = (
+            latency(generator),
+            [check.count, check.p50, check.p99].map(off),
+        );
+        let differ = format!(
+            "the followed differ by {n} in number, {p50} in the median, {p99} in the 99th percentile"
+        );
         told.push((format!("load generator: {account}; {differ}"), false));
         told.extend(check.warnings.iter().map(|w| (w.clone(), true)));
     }
@@ -64,22 +73,35 @@ fn latency(l: &Latency) -> String {
 /// Rows of the table of classes: the parts of all requests in the order of their size, what is small together, the rest
 /// last.
 pub(crate) fn rows(slow: &SlowOnes) -> Vec<SlowPart> {
-    let (mut large, small): (Vec<SlowPart>, Vec<SlowPart>) = slow.parts.iter().cloned().partition(|p| {
-        [p.all.share, p.middle.share, p.slow.share].iter().any(|share| *share >= SMALL) || p.component == NOT_FOLLOWED
-    });
+    let (mut large, small): (Vec<SlowPart>, Vec<SlowPart>) =
+        slow.parts.iter().cloned().partition(|p| {
+            [p.all.share, p.middle.share, p.slow.share]
+                .iter()
+                .any(|share| *share >= SMALL)
+                || p.component == NOT_FOLLOWED
+        });
     large.sort_by(|a, b| {
-        (a.component == NOT_FOLLOWED).cmp(&(b.component == NOT_FOLLOWED)).then(b.all.share.total_cmp(&a.all.share))
+        (a.component == NOT_FOLLOWED)
+            .cmp(&(b.component == NOT_FOLLOWED))
+            .then(b.all.share.total_cmp(&a.all.share))
     });
     if let Some(mut sum) = small.first().cloned() {
         for p in &small[1..] {
-            for (to, from) in [(&mut sum.all, p.all), (&mut sum.middle, p.middle), (&mut sum.slow, p.slow)] {
+            for (to, from) in [
+                (&mut sum.all, p.all),
+                (&mut sum.middle, p.middle),
+                (&mut sum.slow, p.slow),
+            ] {
                 to.seconds += from.seconds;
                 to.share += from.share;
             }
             sum.of_difference += p.of_difference;
         }
         sum.component = "parts too small to show".into();
-        let at = large.iter().position(|p| p.component == NOT_FOLLOWED).unwrap_or(large.len());
+        let at = large
+            .iter()
+            .position(|p| p.component == NOT_FOLLOWED)
+            .unwrap_or(large.len());
         large.insert(at, sum);
     }
     large
@@ -104,7 +126,11 @@ pub(super) fn classes(slow: &SlowOnes) -> Grid {
         let rest = p.component == NOT_FOLLOWED;
         let cells = vec![
             clean(&p.component),
-            if rest { String::new() } else { p.layer.to_string() },
+            if rest {
+                String::new()
+            } else {
+                p.layer.to_string()
+            },
             time(p.all.seconds),
             percent(p.all.share),
             time(p.middle.seconds),
@@ -129,7 +155,8 @@ pub(crate) fn chains(paths: &Paths) -> Vec<&Leaf> {
         .iter()
         .filter(|l| !l.chain.is_empty() && (l.all.share >= SMALL || l.slow.share >= SMALL))
         .collect();
-    leaves.sort_by(|a, b| (b.all.share.max(b.slow.share)).total_cmp(&a.all.share.max(a.slow.share)));
+    leaves
+        .sort_by(|a, b| (b.all.share.max(b.slow.share)).total_cmp(&a.all.share.max(a.slow.share)));
     leaves
 }
 
@@ -137,8 +164,13 @@ pub(crate) fn chains(paths: &Paths) -> Vec<&Leaf> {
 pub(super) fn chain_grid(paths: &Paths) -> Grid {
     let mut grid = Grid::titled(CHAIN_COLUMNS);
     let line = |leaf| Line::Cells(chain_cells(leaf).to_vec(), Tone::Plain);
-    grid.lines.extend(chains(paths).into_iter().take(CHAINS).map(line));
-    if grid.lines.len() == 1 { Grid::default() } else { grid }
+    grid.lines
+        .extend(chains(paths).into_iter().take(CHAINS).map(line));
+    if grid.lines.len() == 1 {
+        Grid::default()
+    } else {
+        grid
+    }
 }
 
 /// The columns of [`chain_cells`].
@@ -151,7 +183,12 @@ pub(super) const CHAIN_COLUMNS: [(&str, Align, u8); 4] = [
 
 /// A chain, who had what was waited for, and its share of all requests and of the slowest.
 pub(super) fn chain_cells(leaf: &Leaf) -> [String; 4] {
-    [clean(&chain(leaf)), clean(&leaf.whom), percent(leaf.all.share), percent(leaf.slow.share)]
+    [
+        clean(&chain(leaf)),
+        clean(&leaf.whom),
+        percent(leaf.all.share),
+        percent(leaf.slow.share),
+    ]
 }
 
 /// The slowest requests, a few longest stretches of each in the order of time.
@@ -164,9 +201,13 @@ pub(super) fn slowest_grid(paths: &Paths) -> Grid {
         ("", Align::Left, 4),
     ]);
     for slow in paths.slowest.iter().take(SLOWEST) {
-        grid.lines.push(Line::Heading(format!("{} long", time(slow.seconds))));
+        grid.lines
+            .push(Line::Heading(format!("{} long", time(slow.seconds))));
         // Those that can be seen on a bar.
-        let seen = slow.spans.iter().filter(|s| s.seconds * BAR as f64 >= slow.seconds / 2.0);
+        let seen = slow
+            .spans
+            .iter()
+            .filter(|s| s.seconds * BAR as f64 >= slow.seconds / 2.0);
         for span in longest(seen, STRETCHES) {
             let name = if span.chain.is_empty() {
                 span.component.clone()
@@ -184,11 +225,18 @@ pub(super) fn slowest_grid(paths: &Paths) -> Grid {
             grid.lines.push(Line::Cells(cells, Tone::Plain));
         }
     }
-    if paths.slowest.is_empty() { Grid::default() } else { grid }
+    if paths.slowest.is_empty() {
+        Grid::default()
+    } else {
+        grid
+    }
 }
 
 /// The longest of a slow request's stretches, so many at most, in the order of time.
-pub(crate) fn longest<'a>(spans: impl IntoIterator<Item = &'a SlowSpan>, most: usize) -> Vec<&'a SlowSpan> {
+pub(crate) fn longest<'a>(
+    spans: impl IntoIterator<Item = &'a SlowSpan>,
+    most: usize,
+) -> Vec<&'a SlowSpan> {
     let mut spans: Vec<&SlowSpan> = spans.into_iter().collect();
     spans.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     spans.truncate(most);

@@ -28,25 +28,46 @@ fn escape(text: &str) -> String {
 }
 
 /// A table of cells that are not escaped yet.
-fn table<const N: usize>(columns: [(&str, Align, u8); N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    grid_markdown::table(columns, rows.into_iter().map(|row| row.map(|cell| escape(&cell))))
+fn table<const N: usize>(
+    columns: [(&str, Align, u8); N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    grid_markdown::table(
+        columns,
+        rows.into_iter().map(|row| row.map(|cell| escape(&cell))),
+    )
 }
 
 /// Explanations of steps in Markdown, with an empty line between them; what all of them have alike is told once, above
 /// them.
 pub fn markdown(explanations: &[Explanation]) -> String {
     let steps = steps(explanations);
-    let all = steps.all().map(|all| format!("All steps below: {}\n", escape(&all)));
-    let each = explanations.iter().map(|e| of_one(e, &steps.name(&e.workload, &e.params)));
-    all.into_iter().chain(each).collect::<Vec<String>>().join("\n")
+    let all = steps
+        .all()
+        .map(|all| format!("All steps below: {}\n", escape(&all)));
+    let each = explanations
+        .iter()
+        .map(|e| of_one(e, &steps.name(&e.workload, &e.params)));
+    all.into_iter()
+        .chain(each)
+        .collect::<Vec<String>>()
+        .join("\n")
 }
 
 fn of_one(e: &Explanation, name: &str) -> String {
     let mut text = format!("## {}\n\n{}\n\n", escape(name), escape(&headline(e)));
     if let Some(client) = &e.client {
-        let notes: Vec<String> =
-            client.notes.iter().chain([&client.who]).map(|note| format!("- {}\n", escape(note))).collect();
-        text.push_str(&format!("**{}**\n\n{}\n", escape(&client.sentence), notes.concat()));
+        let notes: Vec<String> = client
+            .notes
+            .iter()
+            .chain([&client.who])
+            .map(|note| format!("- {}\n", escape(note)))
+            .collect();
+        text.push_str(&format!(
+            "**{}**\n\n{}\n",
+            escape(&client.sentence),
+            notes.concat()
+        ));
     }
     text.push_str(&if e.slow.is_some() {
         of_requests(e)
@@ -60,11 +81,22 @@ fn of_one(e: &Explanation, name: &str) -> String {
     }
     text.push_str(&of_threads(e));
     let suspect = |f: &Finding| {
-        [fingerpost_diagnose::label(&f.cause), &f.cause, f.status.as_str(), &share(f), &f.evidence.join("; ")]
-            .map(str::to_owned)
+        [
+            fingerpost_diagnose::label(&f.cause),
+            &f.cause,
+            f.status.as_str(),
+            &share(f),
+            &f.evidence.join("; "),
+        ]
+        .map(str::to_owned)
     };
-    let columns =
-        [("suspect", Left, 0), ("cause", Left, 0), ("verdict", Left, 0), ("share", Right, 0), ("evidence", Left, 0)];
+    let columns = [
+        ("suspect", Left, 0),
+        ("cause", Left, 0),
+        ("verdict", Left, 0),
+        ("share", Right, 0),
+        ("evidence", Left, 0),
+    ];
     text.push_str(&table(columns, e.findings.iter().map(suspect)));
     text.extend(overlapping(&e.findings, None).map(|sentence| format!("\n{sentence}\n")));
     text.push_str(&of_experiments(e));
@@ -76,12 +108,20 @@ fn of_experiments(e: &Explanation) -> String {
     if e.experiments.is_empty() {
         return String::new();
     }
-    format!("\n{}", table(experiments::COLUMNS, e.experiments.iter().map(experiments::cells)))
+    format!(
+        "\n{}",
+        table(
+            experiments::COLUMNS,
+            e.experiments.iter().map(experiments::cells)
+        )
+    )
 }
 
 /// The classes of followed requests, and the chains.
 fn of_requests(e: &Explanation) -> String {
-    let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else { return String::new() };
+    let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else {
+        return String::new();
+    };
     let mut text = format!("{}\n\n", escape(&slow.sentence));
     for (sentence, warning) in account(paths, e.check.as_ref()) {
         text.push_str(&if warning {
@@ -102,16 +142,35 @@ fn of_requests(e: &Explanation) -> String {
     let part = |p: &SlowPart| {
         let [all, middle, slow] = [p.all, p.middle, p.slow].map(|s| time(s.seconds));
         let (share, of_difference) = (percent(p.all.share), percent(p.of_difference));
-        [p.component.clone(), p.layer.to_string(), all, share, middle, slow, of_difference]
+        [
+            p.component.clone(),
+            p.layer.to_string(),
+            all,
+            share,
+            middle,
+            slow,
+            of_difference,
+        ]
     };
     text += &format!("\n{}", table(columns, rows(slow).iter().map(part)));
     let found = chains(paths);
     if !found.is_empty() {
-        text += &format!("\n{}", table(CHAIN_COLUMNS, found.into_iter().take(CHAINS).map(chain_cells)));
+        text += &format!(
+            "\n{}",
+            table(
+                CHAIN_COLUMNS,
+                found.into_iter().take(CHAINS).map(chain_cells)
+            )
+        );
     }
     text.push('\n');
     text.extend(paths.stacks.as_ref().map(|s| of_stacks("on a CPU in", s)));
-    text.extend(paths.graphs.iter().map(|g| of_stacks(functions::title(g), &g.stacks)));
+    text.extend(
+        paths
+            .graphs
+            .iter()
+            .map(|g| of_stacks(functions::title(g), &g.stacks)),
+    );
     text
 }
 
@@ -119,7 +178,14 @@ fn of_requests(e: &Explanation) -> String {
 fn of_stacks(title: &str, stacks: &Stacks) -> String {
     let title = format!("{title} ({} samples)", stacks.samples.max(1));
     let rows = functions::worth_naming(stacks).map(|f| [f.name, percent(f.own), percent(f.whole)]);
-    table([(&title, Left, 0), ("itself", Right, 0), ("with what it calls", Right, 0)], rows) + "\n"
+    table(
+        [
+            (&title, Left, 0),
+            ("itself", Right, 0),
+            ("with what it calls", Right, 0),
+        ],
+        rows,
+    ) + "\n"
 }
 
 /// What threads did, where requests could not be followed.
@@ -127,17 +193,26 @@ fn of_threads(e: &Explanation) -> String {
     if e.threads.is_empty() {
         return String::new();
     }
-    let columns =
-        [("what the threads did", Left, 0), ("layer", Left, 0), ("time", Right, 0), ("of their life", Right, 0)];
+    let columns = [
+        ("what the threads did", Left, 0),
+        ("layer", Left, 0),
+        ("time", Right, 0),
+        ("of their life", Right, 0),
+    ];
     table(columns, e.threads.iter().map(thread_cells)) + "\n"
 }
 
 /// A budget as it is stored.
 fn of_budget(e: &Explanation) -> String {
-    let mut text = "| where the time went | layer | time | share |\n| --- | --- | ---: | ---: |\n".to_owned();
+    let mut text =
+        "| where the time went | layer | time | share |\n| --- | --- | ---: | ---: |\n".to_owned();
     for p in &e.budget.parts {
         let (component, seconds) = (escape(&p.component), time(p.seconds_per_transaction));
-        text.push_str(&format!("| {component} | {} | {seconds} | {} |\n", p.layer, percent(p.share)));
+        text.push_str(&format!(
+            "| {component} | {} | {seconds} | {} |\n",
+            p.layer,
+            percent(p.share)
+        ));
     }
     let rest = e.budget.unexplained;
     text.push_str(&format!(

@@ -25,7 +25,10 @@ impl Waited {
     fn of(paths: &Paths) -> Waited {
         let found = places(paths);
         let share = |wanted: &[Place]| {
-            wanted.iter().filter_map(|p| found.get(p)).fold(0.0, |sum, place| sum + place.share.share)
+            wanted
+                .iter()
+                .filter_map(|p| found.get(p))
+                .fold(0.0, |sum, place| sum + place.share.share)
         };
         Waited {
             cpu: share(&[Place::CpuOther]),
@@ -78,26 +81,41 @@ fn words(used: &Used, waited: &Waited) -> String {
     let parts = [
         cpus.map(|n| format!("{n:.2} CPUs")),
         disk.map(|n| format!("{} of disk I/O a second", Unit::Bytes.format(n))),
-        memory.filter(|_| waited.memory > 0.0).map(|n| format!("{} more memory", Unit::Bytes.format(n))),
+        memory
+            .filter(|_| waited.memory > 0.0)
+            .map(|n| format!("{} more memory", Unit::Bytes.format(n))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn is_busy(used: &Used, waited: &Waited) -> bool {
     let over = |value: Option<f64>, idle: f64| value.is_some_and(|v| v >= idle);
-    over(used[0], IDLE_CPUS) || over(used[1], IDLE_DISK) || waited.memory > 0.0 && over(used[2], IDLE_MEMORY)
+    over(used[0], IDLE_CPUS)
+        || over(used[1], IDLE_DISK)
+        || waited.memory > 0.0 && over(used[2], IDLE_MEMORY)
 }
 
 /// The part of the screen that tells of them.
 pub fn grid(paths: &Paths, observations: &[Observation]) -> Grid {
     let mut grid = Grid::default();
-    let Some(observation) = observations.iter().find(|o| o.observer == "neighbours") else { return grid };
+    let Some(observation) = observations.iter().find(|o| o.observer == "neighbours") else {
+        return grid;
+    };
     let waited = Waited::of(paths);
-    let mut line = |label: &str, text: String, tone| grid.lines.push(Line::Labelled(label.into(), clean(&text), tone));
+    let mut line = |label: &str, text: String, tone| {
+        grid.lines
+            .push(Line::Labelled(label.into(), clean(&text), tone))
+    };
     let Some((all, mut groups)) = used(&Readings::of(observations)) else {
-        let why =
-            observation.source.strip_prefix("none: ").unwrap_or("the kernel tells no other control groups apart here");
-        line("neighbours", format!("{}; {why}", waited.words()), Tone::Doubtful);
+        let why = observation
+            .source
+            .strip_prefix("none: ")
+            .unwrap_or("the kernel tells no other control groups apart here");
+        line(
+            "neighbours",
+            format!("{}; {why}", waited.words()),
+            Tone::Doubtful,
+        );
         return grid;
     };
     groups.retain(|(_, used)| is_busy(used, &waited));
@@ -113,9 +131,21 @@ pub fn grid(paths: &Paths, observations: &[Observation]) -> Grid {
         (true, false) => format!("; other control groups were idle: {told}"),
         (false, false) => format!("; other control groups used {told}"),
     };
-    line("neighbours", waited.words() + &verdict, if groups.is_empty() { Tone::Faint } else { Tone::Plain });
+    line(
+        "neighbours",
+        waited.words() + &verdict,
+        if groups.is_empty() {
+            Tone::Faint
+        } else {
+            Tone::Plain
+        },
+    );
     for (path, used) in groups.into_iter().take(SHOWN) {
-        line("          ", format!("{path}: {}", words(&used, &waited)), Tone::Plain);
+        line(
+            "          ",
+            format!("{path}: {}", words(&used, &waited)),
+            Tone::Plain,
+        );
     }
     grid
 }
@@ -154,20 +184,41 @@ mod tests {
                 ("group.disk./backup.bytes", 5e8),
             ],
         );
-        assert!(busy.contains("/backup: 0.90 CPUs") && busy.contains("a request waited"), "{busy}");
+        assert!(
+            busy.contains("/backup: 0.90 CPUs") && busy.contains("a request waited"),
+            "{busy}"
+        );
         let idle = told(
             "control groups' counters",
-            &[("group.cpu.seconds", 0.01), ("group.cpu./backup.seconds", 0.01), ("group.disk.bytes", 0.0)],
+            &[
+                ("group.cpu.seconds", 0.01),
+                ("group.cpu./backup.seconds", 0.01),
+                ("group.disk.bytes", 0.0),
+            ],
         );
-        assert!(idle.contains("were idle") && !idle.contains("/backup"), "{idle}");
+        assert!(
+            idle.contains("were idle") && !idle.contains("/backup"),
+            "{idle}"
+        );
     }
 
     #[test]
     fn inside_a_container_it_is_said_that_the_rest_cannot_be_told() {
-        let inside = told("none: this is inside a container, from which the host is not seen", &[]);
-        assert!(inside.contains("inside a container") && !inside.contains("idle"), "{inside}");
-        let apart =
-            told("control groups' counters", &[("group.memory.bytes", 5e9), ("group.memory./backup.bytes", 5e9)]);
+        let inside = told(
+            "none: this is inside a container, from which the host is not seen",
+            &[],
+        );
+        assert!(
+            inside.contains("inside a container") && !inside.contains("idle"),
+            "{inside}"
+        );
+        let apart = told(
+            "control groups' counters",
+            &[
+                ("group.memory.bytes", 5e9),
+                ("group.memory./backup.bytes", 5e9),
+            ],
+        );
         assert!(
             !apart.contains("CPUs") && !apart.contains("-0") && !apart.contains("backup"),
             "what is not told is not zero: {apart}"

@@ -46,11 +46,24 @@ pub(super) fn suspects_grid(findings: &[Finding], evidence: usize) -> Grid {
     ]);
     for f in findings {
         let label = fingerpost_diagnose::label(&f.cause);
-        grid.lines
-            .push(Line::Cells(vec![clean(label), clean(&f.cause), f.status.as_str().into(), share(f)], tone(f.status)));
-        grid.lines.extend(f.evidence.iter().take(evidence).map(|e| Line::Note(clean(e), Tone::Faint)));
+        grid.lines.push(Line::Cells(
+            vec![
+                clean(label),
+                clean(&f.cause),
+                f.status.as_str().into(),
+                share(f),
+            ],
+            tone(f.status),
+        ));
+        grid.lines.extend(
+            f.evidence
+                .iter()
+                .take(evidence)
+                .map(|e| Line::Note(clean(e), Tone::Faint)),
+        );
     }
-    grid.lines.extend(overlapping(findings, None).map(|sentence| Line::Note(sentence, Tone::Plain)));
+    grid.lines
+        .extend(overlapping(findings, None).map(|sentence| Line::Note(sentence, Tone::Plain)));
     grid
 }
 
@@ -63,14 +76,27 @@ pub(super) fn threads_grid(states: &[State]) -> Grid {
         ("of their life", Align::Right, 0),
         ("", Align::Left, 3),
     ]);
-    let line = |s| Line::Cells(thread_cells(s).into_iter().chain([bar(0.0, s.share)]).collect(), Tone::Plain);
+    let line = |s| {
+        Line::Cells(
+            thread_cells(s)
+                .into_iter()
+                .chain([bar(0.0, s.share)])
+                .collect(),
+            Tone::Plain,
+        )
+    };
     grid.lines.extend(states.iter().map(line));
     grid
 }
 
 /// A state of threads, its layer, and how long they were in it.
 pub(crate) fn thread_cells(s: &State) -> [String; 4] {
-    [clean(&s.state), s.layer.to_string(), time(s.seconds), percent(s.share)]
+    [
+        clean(&s.state),
+        s.layer.to_string(),
+        time(s.seconds),
+        percent(s.share),
+    ]
 }
 
 #[cfg(test)]
@@ -83,7 +109,10 @@ mod tests {
     #[test]
     fn bars_lie_side_by_side() {
         assert_eq!(bar(0.0, 0.5), "█".repeat(20));
-        assert_eq!(bar(0.5, 0.25), format!("{}{}", " ".repeat(20), "█".repeat(10)));
+        assert_eq!(
+            bar(0.5, 0.25),
+            format!("{}{}", " ".repeat(20), "█".repeat(10))
+        );
         assert_eq!(bar(0.0, 0.001), "█", "what there is can be seen");
         assert_eq!(bar(1.0, 0.3).trim(), "");
         assert_eq!(bar(0.5, -0.2).trim(), "");
@@ -100,11 +129,29 @@ mod tests {
             relation: None,
         };
         let told = |findings: &[Finding]| suspects_grid(findings, 2).render(&Style::default());
-        assert!(!told(&[of("syscall.entry", 0.6, ""), of("client.saturated", 0.4, "")]).contains("overlap"));
-        let both = told(&[of("syscall.entry", 0.6, "third"), of("client.saturated", 0.7, "")]);
-        assert!(both.contains("The shares overlap") && both.contains("second") && !both.contains("third"), "{both}");
+        assert!(
+            !told(&[
+                of("syscall.entry", 0.6, ""),
+                of("client.saturated", 0.4, "")
+            ])
+            .contains("overlap")
+        );
+        let both = told(&[
+            of("syscall.entry", 0.6, "third"),
+            of("client.saturated", 0.7, ""),
+        ]);
+        assert!(
+            both.contains("The shares overlap")
+                && both.contains("second")
+                && !both.contains("third"),
+            "{both}"
+        );
         // What it follows from is told further down than is shown.
-        let follows = of("cpu.saturated", 0.6, "it follows from app.work (more work), which comes first");
+        let follows = of(
+            "cpu.saturated",
+            0.6,
+            "it follows from app.work (more work), which comes first",
+        );
         assert!(!told(&[of("app.work", 0.6, ""), follows]).contains("overlap"));
     }
 }

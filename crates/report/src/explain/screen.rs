@@ -16,9 +16,19 @@ const SMALL: f64 = 0.001;
 /// Explanations of steps for a terminal, one below the other; what all of them have alike is told once, above them.
 pub fn render(explanations: &[Explanation], style: &Style) -> String {
     let steps = steps(explanations);
-    let all = steps.all().map(|all| format!("{}\n", style.paint(Tone::Strong, &wrap::indented(&all, 2, style.width))));
-    let each = explanations.iter().map(|e| render_one(e, &steps.name(&e.workload, &e.params), style));
-    all.into_iter().chain(each).collect::<Vec<String>>().join("\n")
+    let all = steps.all().map(|all| {
+        format!(
+            "{}\n",
+            style.paint(Tone::Strong, &wrap::indented(&all, 2, style.width))
+        )
+    });
+    let each = explanations
+        .iter()
+        .map(|e| render_one(e, &steps.name(&e.workload, &e.params), style));
+    all.into_iter()
+        .chain(each)
+        .collect::<Vec<String>>()
+        .join("\n")
 }
 
 /// One explanation: the picture, who is accused, and the names of those who are not; with `wide`, what cleared them,
@@ -27,14 +37,36 @@ fn render_one(e: &Explanation, name: &str, style: &Style) -> String {
     if style.wide || e.workload == WORKLOAD {
         return render_whole(e, name, style);
     }
-    let accused = e.findings.iter().filter(|f| f.status.accuses()).cloned().collect();
-    let mut text = render_whole(&Explanation { findings: accused, ..e.clone() }, name, style);
+    let accused = e
+        .findings
+        .iter()
+        .filter(|f| f.status.accuses())
+        .cloned()
+        .collect();
+    let mut text = render_whole(
+        &Explanation {
+            findings: accused,
+            ..e.clone()
+        },
+        name,
+        style,
+    );
     for status in [Status::Cleared, Status::NotJudged] {
-        let of: Vec<&str> =
-            e.findings.iter().filter(|f| f.status == status).map(|f| fingerpost_diagnose::label(&f.cause)).collect();
+        let of: Vec<&str> = e
+            .findings
+            .iter()
+            .filter(|f| f.status == status)
+            .map(|f| fingerpost_diagnose::label(&f.cause))
+            .collect();
         if !of.is_empty() {
             let line = Line::Labelled(status.as_str().into(), clean(&of.join(", ")), Tone::Faint);
-            text.push_str(&Grid { columns: Vec::new(), lines: vec![line] }.render(style));
+            text.push_str(
+                &Grid {
+                    columns: Vec::new(),
+                    lines: vec![line],
+                }
+                .render(style),
+            );
         }
     }
     text
@@ -67,17 +99,38 @@ fn render_whole(e: &Explanation, name: &str, style: &Style) -> String {
 /// Where the time went: of followed requests by class and chain, of a stored budget, or of threads.
 fn picture(e: &Explanation, style: &Style) -> String {
     if let (Some(slow), Some(paths)) = (&e.slow, &e.paths) {
-        let mut sentences = Grid { columns: Vec::new(), lines: vec![Line::Note(clean(&slow.sentence), Tone::Strong)] };
+        let mut sentences = Grid {
+            columns: Vec::new(),
+            lines: vec![Line::Note(clean(&slow.sentence), Tone::Strong)],
+        };
         let account = followed::account(paths, e.check.as_ref());
-        sentences.lines.extend(e.mapped.iter().map(|s| Line::Note(mapped_line(s), Tone::Faint)));
         sentences.lines.extend(
-            account.into_iter().map(|(s, warning)| Line::Note(s, if warning { Tone::Doubtful } else { Tone::Faint })),
+            e.mapped
+                .iter()
+                .map(|s| Line::Note(mapped_line(s), Tone::Faint)),
         );
-        let states = if e.threads.is_empty() { Grid::default() } else { threads_grid(&e.threads) };
-        let grids =
-            [followed::classes(slow), sentences, followed::chain_grid(paths), followed::slowest_grid(paths), states];
-        let shown: Vec<String> =
-            grids.iter().filter(|grid| !grid.lines.is_empty()).map(|grid| grid.render(style)).collect();
+        sentences.lines.extend(
+            account.into_iter().map(|(s, warning)| {
+                Line::Note(s, if warning { Tone::Doubtful } else { Tone::Faint })
+            }),
+        );
+        let states = if e.threads.is_empty() {
+            Grid::default()
+        } else {
+            threads_grid(&e.threads)
+        };
+        let grids = [
+            followed::classes(slow),
+            sentences,
+            followed::chain_grid(paths),
+            followed::slowest_grid(paths),
+            states,
+        ];
+        let shown: Vec<String> = grids
+            .iter()
+            .filter(|grid| !grid.lines.is_empty())
+            .map(|grid| grid.render(style))
+            .collect();
         return shown.join("\n");
     }
     if e.budget.parts.is_empty() {
@@ -107,7 +160,12 @@ fn budget_grid(budget: &Budget) -> Grid {
         grid.lines.push(Line::Cells(cells, Tone::Plain));
         start += part.share;
     }
-    let small: f64 = budget.parts.iter().filter(|p| p.share < SMALL).map(|p| p.share).sum();
+    let small: f64 = budget
+        .parts
+        .iter()
+        .filter(|p| p.share < SMALL)
+        .map(|p| p.share)
+        .sum();
     if small > 0.0 {
         let cells = vec![
             "parts too small to draw".into(),
@@ -118,8 +176,16 @@ fn budget_grid(budget: &Budget) -> Grid {
         ];
         grid.lines.push(Line::Cells(cells, Tone::Faint));
     }
-    let name = if budget.unexplained < 0.0 { "counted twice (parts overlap)" } else { "unexplained" };
-    let tone = if budget.unexplained.abs() > 0.15 { Tone::Doubtful } else { Tone::Faint };
+    let name = if budget.unexplained < 0.0 {
+        "counted twice (parts overlap)"
+    } else {
+        "unexplained"
+    };
+    let tone = if budget.unexplained.abs() > 0.15 {
+        Tone::Doubtful
+    } else {
+        Tone::Faint
+    };
     let rest = vec![
         name.into(),
         String::new(),

@@ -34,7 +34,9 @@ const WORTH_NAMING: f64 = 0.01;
 const EVIDENCE: usize = 3;
 
 fn of_programs(e: &Explanation) -> bool {
-    e.observations.iter().any(|o| o.totals.contains_key(PROGRAMS))
+    e.observations
+        .iter()
+        .any(|o| o.totals.contains_key(PROGRAMS))
 }
 
 /// The screen.
@@ -54,8 +56,15 @@ pub fn screen(e: &Explanation, style: &Style) -> String {
         _ => grids.extend([threads_grid(&e.threads), suspects(e)]),
     }
     grids.push(cleared(e));
-    let shown: Vec<String> = grids.iter().filter(|g| !g.lines.is_empty()).map(|g| g.render(style)).collect();
-    let title = style.paint(Tone::Strong, clean(&format!("{} {}", e.workload, e.params)).trim());
+    let shown: Vec<String> = grids
+        .iter()
+        .filter(|g| !g.lines.is_empty())
+        .map(|g| g.render(style))
+        .collect();
+    let title = style.paint(
+        Tone::Strong,
+        clean(&format!("{} {}", e.workload, e.params)).trim(),
+    );
     format!("{title}\n{}", shown.join("\n"))
 }
 
@@ -64,24 +73,49 @@ pub fn screen(e: &Explanation, style: &Style) -> String {
 pub fn lately(paths: &Paths) -> Option<(String, Vec<SlowPart>)> {
     let mut slow = slow_ones(paths)?;
     let sentence = first_sentence(paths, &slow.parts, false);
-    slow.parts.sort_by(|a, b| b.all.share.total_cmp(&a.all.share));
-    slow.parts.iter_mut().filter(|p| p.component == name::USER).for_each(|p| OWN_CODE.clone_into(&mut p.component));
+    slow.parts
+        .sort_by(|a, b| b.all.share.total_cmp(&a.all.share));
+    slow.parts
+        .iter_mut()
+        .filter(|p| p.component == name::USER)
+        .for_each(|p| OWN_CODE.clone_into(&mut p.component));
     Some((clean(&sentence), slow.parts))
 }
 
 /// The service beside an earlier run of it: the answer, what changed most, and the rows.
 pub fn beside(c: &Comparison, style: &Style) -> String {
-    let mut lines = vec![Line::Heading("Beside the baseline".into()), Line::Note(clean(&c.headline), Tone::Strong)];
-    lines.extend(compare::changed_parts(c).into_iter().map(|part| Line::Note(part, Tone::Plain)));
+    let mut lines = vec![
+        Line::Heading("Beside the baseline".into()),
+        Line::Note(clean(&c.headline), Tone::Strong),
+    ];
+    lines.extend(
+        compare::changed_parts(c)
+            .into_iter()
+            .map(|part| Line::Note(part, Tone::Plain)),
+    );
     let rows = compare::in_order(c).into_iter().map(|row| {
         let [probe, params, base, new, ratio, _, verdict] = compare::cells(row);
-        let percentile = row.params.int("percentile").map_or(params, |p| format!("percentile={p}"));
-        (row.verdict, format!("{probe} {percentile}: {base} → {new}, {ratio} times as slow: {verdict}"))
+        let percentile = row
+            .params
+            .int("percentile")
+            .map_or(params, |p| format!("percentile={p}"));
+        (
+            row.verdict,
+            format!("{probe} {percentile}: {base} → {new}, {ratio} times as slow: {verdict}"),
+        )
     });
     let judged = rows.filter(|(_, text)| !text.starts_with("service.rate"));
     lines.extend(judged.map(|(verdict, text)| Line::Note(text, compare::tone(verdict))));
-    lines.extend(compare::not_compared(c).into_iter().map(|text| Line::Note(text, Tone::Faint)));
-    Grid { columns: Vec::new(), lines }.render(style)
+    lines.extend(
+        compare::not_compared(c)
+            .into_iter()
+            .map(|text| Line::Note(text, Tone::Faint)),
+    );
+    Grid {
+        columns: Vec::new(),
+        lines,
+    }
+    .render(style)
 }
 
 /// The commands to look closer.
@@ -90,8 +124,18 @@ pub fn closer(lines: &[String], style: &Style) -> String {
         return String::new();
     }
     let labels = std::iter::once("look closer").chain(std::iter::repeat("           "));
-    let lines = labels.zip(lines).map(|(label, line)| Line::Labelled(label.into(), clean(line), Tone::Plain)).collect();
-    format!("\n{}", Grid { columns: Vec::new(), lines }.render(style))
+    let lines = labels
+        .zip(lines)
+        .map(|(label, line)| Line::Labelled(label.into(), clean(line), Tone::Plain))
+        .collect();
+    format!(
+        "\n{}",
+        Grid {
+            columns: Vec::new(),
+            lines
+        }
+        .render(style)
+    )
 }
 
 /// The sentences that answer, and the figures below them.
@@ -99,18 +143,31 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     let mut lines = Vec::new();
     let Some((paths, slow)) = e.paths.as_ref().zip(e.slow.as_ref()) else {
         lines.push(Line::Note(
-            format!("Its requests could not be followed: this is what its threads did. {}", clean(&e.source)),
+            format!(
+                "Its requests could not be followed: this is what its threads did. {}",
+                clean(&e.source)
+            ),
             Tone::Strong,
         ));
-        return Grid { columns: Vec::new(), lines };
+        return Grid {
+            columns: Vec::new(),
+            lines,
+        };
     };
-    lines.push(Line::Note(clean(&first_sentence(paths, &slow.parts, programs)), Tone::Strong));
-    lines.extend(its_functions(paths, &slow.parts).map(|sentence| Line::Note(sentence, Tone::Strong)));
+    lines.push(Line::Note(
+        clean(&first_sentence(paths, &slow.parts, programs)),
+        Tone::Strong,
+    ));
+    lines.extend(
+        its_functions(paths, &slow.parts).map(|sentence| Line::Note(sentence, Tone::Strong)),
+    );
     lines.extend((!programs).then(|| Line::Note(clean(&slow.sentence), Tone::Strong)));
     lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
     let (seen, source) = (time(paths.seconds), clean(&paths.source));
     let figures = if programs {
-        format!("No request came to it; this is the time of its processes, seen for {seen} by {source}")
+        format!(
+            "No request came to it; this is the time of its processes, seen for {seen} by {source}"
+        )
     } else {
         let [p50, p90, p99] = [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
         let (rate, followed, slowed) = (significant(paths.rate()), paths.followed, slowed(paths));
@@ -121,10 +178,16 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         )
     };
     lines.push(Line::Note(figures, Tone::Faint));
-    lines.extend(e.mapped.iter().map(|sentence| Line::Note(mapped_line(sentence), Tone::Faint)));
+    lines.extend(
+        e.mapped
+            .iter()
+            .map(|sentence| Line::Note(mapped_line(sentence), Tone::Faint)),
+    );
     if paths.not_followed > TOO_LITTLE_FOLLOWED {
-        let text =
-            format!("{} of the time could not be followed: no cause is guilty by this", percent(paths.not_followed));
+        let text = format!(
+            "{} of the time could not be followed: no cause is guilty by this",
+            percent(paths.not_followed)
+        );
         lines.push(Line::Note(text, Tone::Doubtful));
     }
     lines.extend(
@@ -133,61 +196,122 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
             .filter(|(_, warning)| *warning)
             .map(|(s, _)| Line::Note(s, Tone::Doubtful)),
     );
-    Grid { columns: Vec::new(), lines }
+    Grid {
+        columns: Vec::new(),
+        lines,
+    }
 }
 
 /// What a load generator on another machine saw, beside what the service's sockets saw; no lines without one.
 fn client(client: Option<&Beside>) -> Grid {
-    let Some(client) = client else { return Grid::default() };
+    let Some(client) = client else {
+        return Grid::default();
+    };
     let mut lines = vec![Line::Note(clean(&client.sentence), Tone::Strong)];
     let notes = client.notes.iter().enumerate();
     // What the client says against itself comes after the figures.
-    lines.extend(notes.map(|(n, note)| Line::Note(clean(note), if n == 0 { Tone::Faint } else { Tone::Doubtful })));
+    lines.extend(notes.map(|(n, note)| {
+        Line::Note(
+            clean(note),
+            if n == 0 { Tone::Faint } else { Tone::Doubtful },
+        )
+    }));
     lines.push(Line::Note(clean(&client.who), Tone::Faint));
-    Grid { columns: Vec::new(), lines }
+    Grid {
+        columns: Vec::new(),
+        lines,
+    }
 }
 
 /// What following takes of each request, where that is worth telling: more come, and each is shorter, when nobody
 /// looks.
 fn slowed(paths: &Paths) -> String {
-    paths
-        .noticeable_recording()
-        .map_or(String::new(), |cost| format!(", which takes {} for each meanwhile", time(cost)))
+    paths.noticeable_recording().map_or(String::new(), |cost| {
+        format!(", which takes {} for each meanwhile", time(cost))
+    })
 }
 
 /// The cause that is accused first, in words, where the time that requests spent does not tell it by itself.
 fn probably(e: &Explanation) -> Option<String> {
-    let first = e.findings.iter().find(|f| f.status.accuses() && !is_of_the_load(&f.cause))?;
-    let words = fingerpost_record::cause::cause(&first.cause).map_or(first.cause.as_str(), |c| c.label);
-    let certainty = if first.status == Status::Guilty { "The cause is" } else { "The cause may be" };
-    let of = if of_programs(e) { "of its time" } else { "of a request" };
-    let share = if first.share > 0.0 { format!(", {} {of}", percent(first.share)) } else { String::new() };
+    let first = e
+        .findings
+        .iter()
+        .find(|f| f.status.accuses() && !is_of_the_load(&f.cause))?;
+    let words =
+        fingerpost_record::cause::cause(&first.cause).map_or(first.cause.as_str(), |c| c.label);
+    let certainty = if first.status == Status::Guilty {
+        "The cause is"
+    } else {
+        "The cause may be"
+    };
+    let of = if of_programs(e) {
+        "of its time"
+    } else {
+        "of a request"
+    };
+    let share = if first.share > 0.0 {
+        format!(", {} {of}", percent(first.share))
+    } else {
+        String::new()
+    };
     Some(format!("{certainty}: {words}{share}."))
 }
 
 /// Its functions by name, where most of the time goes to what it does on a CPU.
 fn its_functions(paths: &Paths, parts: &[SlowPart]) -> Option<String> {
-    let most = parts.iter().max_by(|a, b| a.all.share.total_cmp(&b.all.share))?;
+    let most = parts
+        .iter()
+        .max_by(|a, b| a.all.share.total_cmp(&b.all.share))?;
     let of_kernel = most.component.starts_with(name::KERNEL);
-    if of_kernel || most.component == name::USER { functions::named(paths, of_kernel) } else { None }
+    if of_kernel || most.component == name::USER {
+        functions::named(paths, of_kernel)
+    } else {
+        None
+    }
 }
 
 /// What most of the time goes to, in a sentence.
 fn first_sentence(paths: &Paths, parts: &[SlowPart], programs: bool) -> String {
-    let Some(most) = parts.iter().max_by(|a, b| a.all.share.total_cmp(&b.all.share)) else {
+    let Some(most) = parts
+        .iter()
+        .max_by(|a, b| a.all.share.total_cmp(&b.all.share))
+    else {
         return "Nothing was seen.".into();
     };
-    let who = if programs { "The program spends" } else { "Requests spend" };
+    let who = if programs {
+        "The program spends"
+    } else {
+        "Requests spend"
+    };
     let whose = if programs { "its" } else { "their" };
-    let how_much = if most.all.share > 0.5 { "most" } else { "the largest part" };
+    let how_much = if most.all.share > 0.5 {
+        "most"
+    } else {
+        "the largest part"
+    };
     let doing = doing_of(paths, most.layer, &most.component, |l| l.all.share);
-    let whole = if programs { String::new() } else { format!(" of {}", time(paths.latency.mean)) };
-    format!("{who} {how_much} of {whose} time {doing}: {}{whole}.", percent(most.all.share))
+    let whole = if programs {
+        String::new()
+    } else {
+        format!(" of {}", time(paths.latency.mean))
+    };
+    format!(
+        "{who} {how_much} of {whose} time {doing}: {}{whole}.",
+        percent(most.all.share)
+    )
 }
 
 fn budget(parts: &[SlowPart], programs: bool) -> Grid {
     let mut grid = Grid::titled([
-        (if programs { "where the time went" } else { "where a request's time went" }, Align::Left, 0),
+        (
+            if programs {
+                "where the time went"
+            } else {
+                "where a request's time went"
+            },
+            Align::Left,
+            0,
+        ),
         ("layer", Align::Left, 3),
         ("all", Align::Right, 0),
         ("share", Align::Right, 0),
@@ -196,8 +320,16 @@ fn budget(parts: &[SlowPart], programs: bool) -> Grid {
     ]);
     let mut start = 0.0;
     for p in parts.iter().take(PARTS) {
-        let slowest = if programs { String::new() } else { time(p.slow.seconds) };
-        let name = if p.component == "server user code" { OWN_CODE } else { &p.component };
+        let slowest = if programs {
+            String::new()
+        } else {
+            time(p.slow.seconds)
+        };
+        let name = if p.component == "server user code" {
+            OWN_CODE
+        } else {
+            &p.component
+        };
         let cells = vec![
             clean(name),
             p.layer.to_string(),
@@ -211,7 +343,11 @@ fn budget(parts: &[SlowPart], programs: bool) -> Grid {
     }
     if parts.len() > PARTS {
         let sum = |of: fn(&SlowPart) -> f64| parts[PARTS..].iter().map(of).sum::<f64>();
-        let slowest = if programs { String::new() } else { time(sum(|p| p.slow.seconds)) };
+        let slowest = if programs {
+            String::new()
+        } else {
+            time(sum(|p| p.slow.seconds))
+        };
         let cells = vec![
             format!("{} smaller parts", parts.len() - PARTS),
             String::new(),
@@ -227,18 +363,33 @@ fn budget(parts: &[SlowPart], programs: bool) -> Grid {
 
 /// The accused with their first figures.
 fn suspects(e: &Explanation) -> Grid {
-    let accused: Vec<Finding> = e.findings.iter().filter(|f| f.status.accuses()).cloned().collect();
-    if accused.is_empty() { Grid::default() } else { suspects_grid(&accused, EVIDENCE) }
+    let accused: Vec<Finding> = e
+        .findings
+        .iter()
+        .filter(|f| f.status.accuses())
+        .cloned()
+        .collect();
+    if accused.is_empty() {
+        Grid::default()
+    } else {
+        suspects_grid(&accused, EVIDENCE)
+    }
 }
 
 /// Others who had what requests waited for: a process, and its control group where that is not the service's.
 fn others(paths: &Paths, programs: bool) -> Grid {
     let mut found: Vec<(&str, &str, f64, f64)> = Vec::new();
-    for leaf in
-        paths.leaves.iter().filter(|l| !matches!(l.whom.as_str(), "" | "the server itself" | "the client" | "idle CPU"))
-    {
+    for leaf in paths.leaves.iter().filter(|l| {
+        !matches!(
+            l.whom.as_str(),
+            "" | "the server itself" | "the client" | "idle CPU"
+        )
+    }) {
         let (_, component) = Place::of(leaf).component(leaf);
-        match found.iter_mut().find(|f| f.0 == leaf.whom && f.1 == component) {
+        match found
+            .iter_mut()
+            .find(|f| f.0 == leaf.whom && f.1 == component)
+        {
             Some(known) => {
                 known.2 += leaf.all.share;
                 known.3 += leaf.slow.share;
@@ -258,19 +409,38 @@ fn others(paths: &Paths, programs: bool) -> Grid {
         ("slowest 1 %", Align::Right, 0),
     ]);
     for (whom, component, all, slow) in found.into_iter().take(OTHERS) {
-        let slow = if programs { String::new() } else { percent(slow) };
-        grid.lines.push(Line::Cells(vec![clean(whom), clean(component), percent(all), slow], Tone::Plain));
+        let slow = if programs {
+            String::new()
+        } else {
+            percent(slow)
+        };
+        grid.lines.push(Line::Cells(
+            vec![clean(whom), clean(component), percent(all), slow],
+            Tone::Plain,
+        ));
     }
     grid
 }
 
 /// The names of those that were looked at and cleared.
 fn cleared(e: &Explanation) -> Grid {
-    let names: Vec<&str> = e.findings.iter().filter(|f| f.status == Status::Cleared).map(|f| label(&f.cause)).collect();
+    let names: Vec<&str> = e
+        .findings
+        .iter()
+        .filter(|f| f.status == Status::Cleared)
+        .map(|f| label(&f.cause))
+        .collect();
     if names.is_empty() {
         return Grid::default();
     }
-    Grid { columns: Vec::new(), lines: vec![Line::Labelled("cleared".into(), clean(&names.join(", ")), Tone::Faint)] }
+    Grid {
+        columns: Vec::new(),
+        lines: vec![Line::Labelled(
+            "cleared".into(),
+            clean(&names.join(", ")),
+            Tone::Faint,
+        )],
+    }
 }
 
 #[cfg(test)]
@@ -291,48 +461,88 @@ mod tests {
             totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
             ..Observation::default()
         };
-        let figures = StepFigures { transactions: 100, elapsed_s: 1.0, ..StepFigures::default() };
-        Explanation::new(WORKLOAD, &Params::new().with("name", "shop"), &figures, Some(&paths), vec![observation])
+        let figures = StepFigures {
+            transactions: 100,
+            elapsed_s: 1.0,
+            ..StepFigures::default()
+        };
+        Explanation::new(
+            WORKLOAD,
+            &Params::new().with("name", "shop"),
+            &figures,
+            Some(&paths),
+            vec![observation],
+        )
     }
 
     #[test]
     fn the_answer_comes_first_and_all_fits_on_one_screen() {
-        let text =
-            screen(&explanation(&[("server.call.read.count", 1300.0), ("other.cpu.seconds", 0.5)]), &Style::default());
+        let text = screen(
+            &explanation(&[
+                ("server.call.read.count", 1300.0),
+                ("other.cpu.seconds", 0.5),
+            ]),
+            &Style::default(),
+        );
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "service name=shop");
-        assert!(lines[1].contains("Requests spend the largest part of their time"), "{text}");
-        assert!(lines[2].contains("take longer waiting for a lock held by mariadbd"), "{text}");
+        assert!(
+            lines[1].contains("Requests spend the largest part of their time"),
+            "{text}"
+        );
+        assert!(
+            lines[2].contains("take longer waiting for a lock held by mariadbd"),
+            "{text}"
+        );
         assert!(lines[3].starts_with("    The cause is: "), "{text}");
         assert!(lines[4].contains("requests/s, median"), "{text}");
-        assert!(text.contains("who else") && text.contains("stress") && text.contains("cleared"), "{text}");
-        assert!(!text.contains("transaction") && !text.contains("server user code"), "{text}");
+        assert!(
+            text.contains("who else") && text.contains("stress") && text.contains("cleared"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("transaction") && !text.contains("server user code"),
+            "{text}"
+        );
         assert!(lines.len() <= 50, "{} lines: {text}", lines.len());
     }
 
     #[test]
     fn lately_is_told_with_the_largest_part_first() {
         let (sentence, parts) = lately(&followed::slow_locks().paths[0]).unwrap();
-        assert!(sentence.starts_with("Requests spend the largest part of their time"), "{sentence}");
+        assert!(
+            sentence.starts_with("Requests spend the largest part of their time"),
+            "{sentence}"
+        );
         let mut larger = parts.clone();
         larger[0].all.share = 0.6;
         assert!(
             first_sentence(&followed::slow_locks().paths[0], &larger, true)
                 .starts_with("The program spends most of its time")
         );
-        assert!(parts.is_sorted_by(|a, b| a.all.share >= b.all.share) && parts.iter().any(|p| p.component == OWN_CODE));
+        assert!(
+            parts.is_sorted_by(|a, b| a.all.share >= b.all.share)
+                && parts.iter().any(|p| p.component == OWN_CODE)
+        );
         assert!(lately(&Paths::default()).is_none());
     }
 
     #[test]
     fn what_following_takes_of_short_requests_is_told() {
         let mut paths = followed::slow_locks().paths.remove(0);
-        let of_a_request =
-            |share: f64, paths: &Paths| share * paths.latency.mean * paths.requests() / paths.events as f64;
+        let of_a_request = |share: f64, paths: &Paths| {
+            share * paths.latency.mean * paths.requests() / paths.events as f64
+        };
         paths.event_cost = of_a_request(0.02, &paths);
         assert_eq!(slowed(&paths), "", "little of it is no news");
         paths.event_cost = of_a_request(0.1, &paths);
-        assert_eq!(slowed(&paths), format!(", which takes {} for each meanwhile", time(0.1 * paths.latency.mean)));
+        assert_eq!(
+            slowed(&paths),
+            format!(
+                ", which takes {} for each meanwhile",
+                time(0.1 * paths.latency.mean)
+            )
+        );
     }
 
     #[test]
@@ -346,27 +556,46 @@ mod tests {
             evidence: vec![],
             relation: None,
         };
-        e.findings = vec![finding("app.work", Status::Suspected), finding("cpu.quota", Status::Suspected)];
-        assert_eq!(probably(&e).as_deref(), Some("The cause may be: CPU quota, 50.0 % of a request."));
+        e.findings = vec![
+            finding("app.work", Status::Suspected),
+            finding("cpu.quota", Status::Suspected),
+        ];
+        assert_eq!(
+            probably(&e).as_deref(),
+            Some("The cause may be: CPU quota, 50.0 % of a request.")
+        );
         e.findings.pop();
         assert_eq!(probably(&e), None);
     }
 
     #[test]
     fn a_program_without_requests_is_told_as_one() {
-        let text = screen(&explanation(&[(PROGRAMS, 1.0), ("server.call.read.count", 1300.0)]), &Style::default());
+        let text = screen(
+            &explanation(&[(PROGRAMS, 1.0), ("server.call.read.count", 1300.0)]),
+            &Style::default(),
+        );
         assert!(
-            text.contains("The program spends the largest part of its time") && text.contains("No request came to it"),
+            text.contains("The program spends the largest part of its time")
+                && text.contains("No request came to it"),
             "{text}"
         );
-        for word in ["transaction", "request's", "of a request", "the server used"] {
+        for word in [
+            "transaction",
+            "request's",
+            "of a request",
+            "the server used",
+        ] {
             assert!(!text.contains(word), "“{word}” in {text}");
         }
     }
 
     #[test]
     fn where_nothing_was_followed_the_threads_are_told() {
-        let e = Explanation { paths: None, slow: None, ..explanation(&[]) };
+        let e = Explanation {
+            paths: None,
+            slow: None,
+            ..explanation(&[])
+        };
         assert!(screen(&e, &Style::default()).contains("could not be followed"));
         assert_eq!(closer(&[], &Style::default()), "");
         assert!(closer(&["a".into(), "b".into()], &Style::default()).contains("look closer"));

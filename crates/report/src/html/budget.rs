@@ -34,12 +34,23 @@ pub fn section(run: &Run) -> Option<Section> {
     if run.budgets.is_empty() {
         return None;
     }
-    let used = |layer: &Layer| run.budgets.iter().flat_map(|b| &b.parts).any(|p| p.layer == *layer && p.share > 0.0);
+    let used = |layer: &Layer| {
+        run.budgets
+            .iter()
+            .flat_map(|b| &b.parts)
+            .any(|p| p.layer == *layer && p.share > 0.0)
+    };
     // A request that was followed is one turn on a connection; where several make a transaction, budgets are of that.
     let turn = |b: &Budget| {
-        run.paths.iter().any(|p| p.workload == b.workload && p.params == b.params && p.followed == b.transactions)
+        run.paths.iter().any(|p| {
+            p.workload == b.workload && p.params == b.params && p.followed == b.transactions
+        })
     };
-    let word = if run.budgets.iter().all(turn) { "request" } else { "transaction" };
+    let word = if run.budgets.iter().all(turn) {
+        "request"
+    } else {
+        "transaction"
+    };
     let steps = Steps::of(run.budgets.iter().map(|b| (b.workload.as_str(), &b.params)));
     let body = html! {
         p {
@@ -65,7 +76,11 @@ pub fn section(run: &Run) -> Option<Section> {
         }))
         @for b in &run.budgets { (parts(b, word, &steps)) }
     };
-    Some(Section { key: "budget".into(), title: "Where the time went".into(), body })
+    Some(Section {
+        key: "budget".into(),
+        title: "Where the time went".into(),
+        body,
+    })
 }
 
 fn line(b: &Budget, steps: &Steps) -> Markup {
@@ -79,7 +94,11 @@ fn line(b: &Budget, steps: &Steps) -> Markup {
                 time(p.seconds_per_transaction),
                 percent(p.share)
             ));
-            pieces.push(Piece { class: layer_class(layer), title, share: p.share });
+            pieces.push(Piece {
+                class: layer_class(layer),
+                title,
+                share: p.share,
+            });
         }
     }
     pieces.push(Piece {
@@ -101,10 +120,23 @@ fn parts(b: &Budget, word: &str, steps: &Steps) -> Markup {
     let name = steps.name(&b.workload, &b.params);
     let mut parts: Vec<_> = b.parts.iter().collect();
     parts.sort_by(|x, y| y.share.total_cmp(&x.share));
-    let row =
-        |name: String, layer: &str, seconds: f64, share: f64| [name, layer.to_owned(), time(seconds), percent(share)];
-    let rest = row(REST.to_owned(), "", b.unexplained * b.seconds_per_transaction, b.unexplained);
-    let rows = parts.iter().map(|p| row(clean(&p.component), p.layer.as_str(), p.seconds_per_transaction, p.share));
+    let row = |name: String, layer: &str, seconds: f64, share: f64| {
+        [name, layer.to_owned(), time(seconds), percent(share)]
+    };
+    let rest = row(
+        REST.to_owned(),
+        "",
+        b.unexplained * b.seconds_per_transaction,
+        b.unexplained,
+    );
+    let rows = parts.iter().map(|p| {
+        row(
+            clean(&p.component),
+            p.layer.as_str(),
+            p.seconds_per_transaction,
+            p.share,
+        )
+    });
     html! {
         details {
             summary { "Every part of " (name) ", over " (b.transactions) " " (word) "s" }
@@ -126,17 +158,29 @@ pub fn findings(run: &Run) -> Option<Section> {
         @if let Some(step) = step { p class="params" { "At " (step) "." } }
         (list)
     };
-    Some(Section { key: "suspects".into(), title: "Suspects".into(), body })
+    Some(Section {
+        key: "suspects".into(),
+        title: "Suspects".into(),
+        body,
+    })
 }
 
 /// The findings, and the step that all that accuse begin with, which is then told once and not with each.
 fn of_one_step(run: &Run) -> (Option<String>, Vec<Finding>) {
-    let steps = run.budgets.iter().map(|b| full_name(&b.workload, &b.params));
+    let steps = run
+        .budgets
+        .iter()
+        .map(|b| full_name(&b.workload, &b.params));
     let begins = |f: &Finding, step: &str| {
-        f.evidence.first().is_some_and(|e| e.strip_prefix(step).is_some_and(|rest| rest.starts_with(": ")))
+        f.evidence.first().is_some_and(|e| {
+            e.strip_prefix(step)
+                .is_some_and(|rest| rest.starts_with(": "))
+        })
     };
     let accused = || run.findings.iter().filter(|f| f.status.accuses());
-    let Some(step) = steps.into_iter().find(|step| accused().next().is_some() && accused().all(|f| begins(f, step)))
+    let Some(step) = steps
+        .into_iter()
+        .find(|step| accused().next().is_some() && accused().all(|f| begins(f, step)))
     else {
         return (None, run.findings.clone());
     };
@@ -156,7 +200,9 @@ pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup
         return None;
     }
     let named: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
-    let of = |status: Status| -> Vec<&Finding> { findings.iter().filter(|f| f.status == status).collect() };
+    let of = |status: Status| -> Vec<&Finding> {
+        findings.iter().filter(|f| f.status == status).collect()
+    };
     let rest = [Status::Cleared, Status::NotJudged].map(|status| (status, of(status)));
     Some(html! {
         @if let Some(sentence) = overlap { p class="note" { (sentence) } }

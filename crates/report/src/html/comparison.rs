@@ -10,8 +10,8 @@ use super::parts::{doubt, scrolling};
 use super::term::term;
 use super::{budget, forest, waterfall};
 use crate::compare_words::{
-    CHANGED_PARTS, GAINS, SETTLED, SURER, changed_parts, gains, interval, not_compared_in_short, number, settled,
-    sides, summary, surer, waterfall_title,
+    CHANGED_PARTS, GAINS, SETTLED, SURER, changed_parts, gains, interval, not_compared_in_short,
+    number, settled, sides, summary, surer, waterfall_title,
 };
 use crate::scaling::html as scaling;
 use crate::words::clean;
@@ -20,8 +20,12 @@ use crate::words::clean;
 /// their beginnings.
 pub fn title(c: &Comparison) -> String {
     let called = |side: &SideInfo| match &side.measured {
-        Some(measured) if c.new.name == c.base.name && c.new.measured != c.base.measured => measured.clone(),
-        _ if c.new.name == c.base.name && !side.started.is_empty() => format!("{} of {}", side.name, side.started),
+        Some(measured) if c.new.name == c.base.name && c.new.measured != c.base.measured => {
+            measured.clone()
+        }
+        _ if c.new.name == c.base.name && !side.started.is_empty() => {
+            format!("{} of {}", side.name, side.started)
+        }
         _ => side.name.clone(),
     };
     clean(&format!("{} against {}", called(&c.new), called(&c.base)))
@@ -51,7 +55,11 @@ pub fn lead(c: &Comparison) -> Markup {
 pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
     let mut list = Vec::new();
     let mut add = |key: &'static str, title: &str, body: Markup| {
-        list.push(Section { key: key.into(), title: title.to_owned(), body })
+        list.push(Section {
+            key: key.into(),
+            title: title.to_owned(),
+            body,
+        })
     };
     let sentences = |lines: Vec<String>| html! { ul { @for line in lines { li { (line) } } } };
     if !c.settled.is_empty() {
@@ -75,7 +83,11 @@ pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
     }
     if !c.curves.is_empty() {
         let (base, new) = (clean(&c.base.name), clean(&c.new.name));
-        add("curves", "Scaling", html! { @for curve in &c.curves { (scaling::curve(curve, &base, &new)) } });
+        add(
+            "curves",
+            "Scaling",
+            html! { @for curve in &c.curves { (scaling::curve(curve, &base, &new)) } },
+        );
     }
     if c.rows.iter().any(|r| r.ratio.is_some()) {
         let band = format!("{:.1} %", c.threshold * 100.0);
@@ -90,7 +102,11 @@ pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
         add("rows", "All rows by effect", body);
     }
     if !c.not_compared.is_empty() {
-        add("not-compared", "Not compared", sentences(not_compared_in_short(c)));
+        add(
+            "not-compared",
+            "Not compared",
+            sentences(not_compared_in_short(c)),
+        );
     }
     add("reproduce", "How to reproduce", reproduce(c));
     list
@@ -98,8 +114,10 @@ pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
 
 /// The steps whose time changed as pictures; the others by name.
 fn waterfalls(c: &Comparison) -> Markup {
-    let (changed, same): (Vec<_>, Vec<_>) =
-        c.waterfalls.iter().partition(|f| (f.new_seconds / f.base_seconds - 1.0).abs() > c.threshold);
+    let (changed, same): (Vec<_>, Vec<_>) = c
+        .waterfalls
+        .iter()
+        .partition(|f| (f.new_seconds / f.base_seconds - 1.0).abs() > c.threshold);
     html! {
         @for fall in changed { (waterfall::draw(fall, &c.causes)) }
         @if !same.is_empty() {
@@ -177,11 +195,17 @@ mod tests {
         );
         let body = gains_table(&c).into_string();
         assert!(
-            body.contains("dual") && body.contains("0.649") && body.contains("0.687") && body.contains("gains less"),
+            body.contains("dual")
+                && body.contains("0.649")
+                && body.contains("0.687")
+                && body.contains("gains less"),
             "{body}"
         );
         let table = crate::compare::table(&c, &crate::style::Style::default());
-        assert!(table.contains("0.65 times the time") && table.contains("launch-10.1 gains less"), "{table}");
+        assert!(
+            table.contains("0.65 times the time") && table.contains("launch-10.1 gains less"),
+            "{table}"
+        );
         assert!(sections(&c, None).iter().any(|s| s.key == "gains"));
     }
 }

@@ -40,7 +40,11 @@ pub fn section(run: &Run) -> Option<Section> {
             }
         }))
     };
-    Some(Section { key: "experiments".into(), title: "Deciding experiments".into(), body })
+    Some(Section {
+        key: "experiments".into(),
+        title: "Deciding experiments".into(),
+        body,
+    })
 }
 
 #[cfg(test)]
@@ -55,6 +59,10 @@ mod tests {
         let mut run = fixture::with_everything();
         run.experiments[0].what = "<script>".into();
         let html = section(&run).unwrap().body.into_string();
-        assert!(html.contains("1.92 (1.85–1.99)") && html.contains("&lt;script&gt;") && !html.contains("<script>"));
+        assert!(
+            html.contains("1.92 (1.85–1.99)")
+                && html.contains("&lt;script&gt;")
+                && !html.contains("<script>")
+        );
     }
 }

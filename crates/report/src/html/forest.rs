@@ -20,7 +20,11 @@ pub fn sorted(c: &Comparison) -> Vec<&Row> {
         Verdict::Same => 2,
     };
     let effect = |r: &Row| r.log().unwrap_or_default();
-    rows.sort_by(|a, b| class(a).cmp(&class(b)).then(effect(b).total_cmp(&effect(a))));
+    rows.sort_by(|a, b| {
+        class(a)
+            .cmp(&class(b))
+            .then(effect(b).total_cmp(&effect(a)))
+    });
     rows
 }
 

@@ -42,7 +42,11 @@ pub fn of_run(run: &Run, labs: Labs, around: Around) -> Content {
     sections.extend(experiments::section(run));
     sections.extend(budget::section(run));
     sections.extend(paths::section(run));
-    sections.extend(std::mem::take(&mut view.found).into_iter().flat_map(|(_, shown)| shown.sections));
+    sections.extend(
+        std::mem::take(&mut view.found)
+            .into_iter()
+            .flat_map(|(_, shown)| shown.sections),
+    );
     sections.extend(probes::sections(&view, run, around));
     sections.extend(watched(&view));
     sections.extend(host(&view));
@@ -56,10 +60,21 @@ pub fn of_run(run: &Run, labs: Labs, around: Around) -> Content {
         (doubts(&view))
         (probes::summary(&view))
     };
-    let what = if is_published(&view) { "Published figures" } else { "Run" };
-    let title =
-        if view.name.is_empty() { format!("{what} {}", view.id) } else { format!("{} ({})", view.name, view.id) };
-    Content { title, lead, sections }
+    let what = if is_published(&view) {
+        "Published figures"
+    } else {
+        "Run"
+    };
+    let title = if view.name.is_empty() {
+        format!("{what} {}", view.id)
+    } else {
+        format!("{} ({})", view.name, view.id)
+    };
+    Content {
+        title,
+        lead,
+        sections,
+    }
 }
 
 /// The curves over numbers of clients of rows that are known so far.
@@ -69,7 +84,11 @@ pub fn scaling_of(rows: &[Measurement], labs: Labs) -> Markup {
 
 /// A comparison's content.
 pub fn of_comparison(c: &Comparison, define: Option<Define>) -> Content {
-    Content { title: comparison::title(c), lead: comparison::lead(c), sections: comparison::sections(c, define) }
+    Content {
+        title: comparison::title(c),
+        lead: comparison::lead(c),
+        sections: comparison::sections(c, define),
+    }
 }
 
 /// A whole page that stands alone.
@@ -134,14 +153,22 @@ fn watched(view: &View) -> Option<Section> {
             dl class="facts watched" { @for (name, figure) in &w.rows { div { dt { (name) } dd { (figure) } } } }
         }
     };
-    (!view.watched.is_empty()).then(|| Section { key: "watched".into(), title: "What the source watched".into(), body })
+    (!view.watched.is_empty()).then(|| Section {
+        key: "watched".into(),
+        title: "What the source watched".into(),
+        body,
+    })
 }
 
 /// Everything known about the host, in full; nothing where all that a source tells of it stands in the heading.
 fn host(view: &View) -> Option<Section> {
     let all = || view.other_facts().chain(&view.host);
     all().next()?;
-    Some(Section { key: "host".into(), title: "Host".into(), body: facts(all()) })
+    Some(Section {
+        key: "host".into(),
+        title: "Host".into(),
+        body: facts(all()),
+    })
 }
 
 /// Whether these are figures that the binary carries: nothing here measured them, and no file holds them.
@@ -165,7 +192,11 @@ fn reproduce(view: &View) -> Section {
             pre tabindex="0" { code { "fingerpost show " (view.id) " --format json" } }
         }
     };
-    Section { key: "reproduce".into(), title: "How to reproduce".into(), body }
+    Section {
+        key: "reproduce".into(),
+        title: "How to reproduce".into(),
+        body,
+    }
 }
 
 #[cfg(test)]

@@ -57,7 +57,10 @@ pub fn table<const N: usize>(
         } } }
     };
     let body = html! { tbody { @for cells in rows { (row(cells)) } } };
-    scrolling(label, html! { table class=(class) { thead { tr { (heads(&columns)) } } (body) } })
+    scrolling(
+        label,
+        html! { table class=(class) { thead { tr { (heads(&columns)) } } (body) } },
+    )
 }
 
 fn some(class: &str) -> Option<&str> {

@@ -32,8 +32,10 @@ type OfLeaf = fn(&Leaf) -> f64;
 
 /// The section; nothing where no step was watched.
 pub fn section(run: &Run) -> Option<Section> {
-    let found: Vec<Explanation> =
-        of_run(run).into_iter().filter(|e| e.slow.is_some() || !e.threads.is_empty()).collect();
+    let found: Vec<Explanation> = of_run(run)
+        .into_iter()
+        .filter(|e| e.slow.is_some() || !e.threads.is_empty())
+        .collect();
     if found.is_empty() {
         return None;
     }
@@ -46,11 +48,17 @@ pub fn section(run: &Run) -> Option<Section> {
             @if !e.threads.is_empty() { (unfollowed(e, &name)) }
         }
     };
-    Some(Section { key: "requests".into(), title: "What requests waited for".into(), body })
+    Some(Section {
+        key: "requests".into(),
+        title: "What requests waited for".into(),
+        body,
+    })
 }
 
 fn followed(e: &Explanation, name: &str) -> Markup {
-    let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else { return html! {} };
+    let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else {
+        return html! {};
+    };
     html! {
         h3 { (name) }
         p class="verdict" { strong { (clean(&slow.sentence)) } }
@@ -78,13 +86,19 @@ fn of_requests(graph: &RequestStacks, step: &str) -> Markup {
     let (whose, class) = match graph.of {
         StackClass::Service => ("of the service's threads", ""),
         StackClass::Requests => ("of threads that had a request", ", all requests"),
-        StackClass::SlowRequests => ("of threads that had one of the slowest 1 % of the requests", ", the slowest 1 %"),
+        StackClass::SlowRequests => (
+            "of threads that had one of the slowest 1 % of the requests",
+            ", the slowest 1 %",
+        ),
     };
     let stacks = &graph.stacks;
     match graph.kind {
         StackKind::OnCpu => flames(
             &format!("On a CPU{class}"),
-            &format!("Each box is a function, as wide as its share of {} samples {whose}, on a CPU", stacks.counted()),
+            &format!(
+                "Each box is a function, as wide as its share of {} samples {whose}, on a CPU",
+                stacks.counted()
+            ),
             stacks,
             step,
         ),
@@ -104,11 +118,24 @@ fn of_requests(graph: &RequestStacks, step: &str) -> Markup {
 fn flames(title: &str, note: &str, stacks: &Stacks, step: &str) -> Markup {
     let all = stacks.counted().max(1) as f64;
     let branch = |s: &Stack| {
-        let names: Vec<String> =
-            s.frames.iter().filter_map(|f| stacks.functions.get(*f as usize)).map(|n| clean(n)).collect();
+        let names: Vec<String> = s
+            .frames
+            .iter()
+            .filter_map(|f| stacks.functions.get(*f as usize))
+            .map(|n| clean(n))
+            .collect();
         let kernel = names.last().is_some_and(|n| n.ends_with(" (kernel)"));
-        let layer = if kernel { Layer::Kernel } else { Layer::Application };
-        Branch { names, layer, note: String::new(), share: s.samples as f64 / all }
+        let layer = if kernel {
+            Layer::Kernel
+        } else {
+            Layer::Application
+        };
+        Branch {
+            names,
+            layer,
+            note: String::new(),
+            share: s.samples as f64 / all,
+        }
     };
     let branches: Vec<Branch> = stacks.stacks.iter().map(branch).collect();
     let own = stacks.own();
@@ -135,7 +162,11 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
     let all = slow.parts.iter().map(|p| p.all.seconds).sum::<f64>();
     let bars: [(&str, f64, OfPart); 3] = [
         ("all requests", all, |p| p.all),
-        ("the middle (40th to 60th percentile)", slow.middle_seconds, |p| p.middle),
+        (
+            "the middle (40th to 60th percentile)",
+            slow.middle_seconds,
+            |p| p.middle,
+        ),
         ("the slowest 1 %", slow.slow_seconds, |p| p.slow),
     ];
     let rows = rows(slow);
@@ -178,7 +209,11 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
 }
 
 fn class_of(p: &SlowPart) -> &'static str {
-    if p.component == NOT_FOLLOWED { "l-unexplained" } else { layer_class(p.layer) }
+    if p.component == NOT_FOLLOWED {
+        "l-unexplained"
+    } else {
+        layer_class(p.layer)
+    }
 }
 
 fn pieces(rows: &[SlowPart], share: OfPart) -> Vec<Piece> {
@@ -186,7 +221,12 @@ fn pieces(rows: &[SlowPart], share: OfPart) -> Vec<Piece> {
         let s = share(p);
         Piece {
             class: class_of(p),
-            title: clean(&format!("{}: {}, {}", p.component, time(s.seconds), percent(s.share))),
+            title: clean(&format!(
+                "{}: {}, {}",
+                p.component,
+                time(s.seconds),
+                percent(s.share)
+            )),
             share: s.share,
         }
     };
@@ -197,12 +237,24 @@ fn pieces(rows: &[SlowPart], share: OfPart) -> Vec<Piece> {
 fn chain_pictures(paths: &Paths, step: &str) -> Markup {
     let found = chains(paths);
     let chain = |l: &&Leaf| {
-        let Share { share, low, high, .. } = l.all;
+        let Share {
+            share, low, high, ..
+        } = l.all;
         let interval = format!("{} to {}", percent(low), percent(high));
         let [middle, slow] = [l.middle, l.slow].map(|s| percent(s.share));
-        [clean(&places::chain(l)), clean(&l.whom), percent(share), interval, middle, slow]
+        [
+            clean(&places::chain(l)),
+            clean(&l.whom),
+            percent(share),
+            interval,
+            middle,
+            slow,
+        ]
     };
-    let pictures: [(&str, OfLeaf); 2] = [("all requests", |l| l.all.share), ("the slowest 1 %", |l| l.slow.share)];
+    let pictures: [(&str, OfLeaf); 2] = [
+        ("all requests", |l| l.all.share),
+        ("the slowest 1 %", |l| l.slow.share),
+    ];
     html! {
         @for (name, share) in pictures {
             @let branches = branches(paths, share);
@@ -237,10 +289,24 @@ fn branches(paths: &Paths, share: OfLeaf) -> Vec<Branch> {
     let leaf = |l: &Leaf| {
         let mut names: Vec<String> = l.chain.iter().map(|link| clean(link)).collect();
         names.push(clean(&l.component));
-        let note = if l.whom.is_empty() { String::new() } else { clean(&format!("with {}", l.whom)) };
-        Branch { names, layer: l.layer, note, share: share(l) }
+        let note = if l.whom.is_empty() {
+            String::new()
+        } else {
+            clean(&format!("with {}", l.whom))
+        };
+        Branch {
+            names,
+            layer: l.layer,
+            note,
+            share: share(l),
+        }
     };
-    paths.leaves.iter().filter(|l| share(l) > 0.0).map(leaf).collect()
+    paths
+        .leaves
+        .iter()
+        .filter(|l| share(l) > 0.0)
+        .map(leaf)
+        .collect()
 }
 
 /// The slowest requests as lines of time, and the longest stretches of each as a table.
@@ -296,14 +362,24 @@ fn slowest(paths: &Paths, step: &str) -> Markup {
 /// A stretch in words: chain, component, and with whom.
 fn told(s: &SlowSpan) -> String {
     let chain: String = s.chain.iter().map(|link| format!("{link} → ")).collect();
-    let whom = if s.whom.is_empty() { String::new() } else { format!(", with {}", s.whom) };
+    let whom = if s.whom.is_empty() {
+        String::new()
+    } else {
+        format!(", with {}", s.whom)
+    };
     clean(&format!("{chain}{}{whom}", s.component))
 }
 
 fn stretch(s: &SlowSpan) -> Stretch {
     let length = time(s.seconds);
     let title = format!("{} for {length}", told(s));
-    Stretch { at: s.at * 1e9, length: s.seconds * 1e9, layer: s.layer, unknown: s.component == NOT_FOLLOWED, title }
+    Stretch {
+        at: s.at * 1e9,
+        length: s.seconds * 1e9,
+        layer: s.layer,
+        unknown: s.component == NOT_FOLLOWED,
+        title,
+    }
 }
 
 /// What the threads did, where requests could not be followed.
@@ -345,7 +421,11 @@ mod tests {
         ] {
             assert!(text.contains(words), "no “{words}” in {text}");
         }
-        assert!(text.matches("<tr").count() > 20 && text.len() < 200_000, "{}", text.len());
+        assert!(
+            text.matches("<tr").count() > 20 && text.len() < 200_000,
+            "{}",
+            text.len()
+        );
         assert_eq!(section(&fixture::run()).map(|s| s.key), None);
     }
 
@@ -353,14 +433,25 @@ mod tests {
     fn stacks_of_requests_are_drawn_by_kind_and_class() {
         let mut run = followed::slow_locks();
         let stacks = Stacks {
-            functions: ["main", "wait_for_row", "futex_wait (kernel)"].map(str::to_owned).to_vec(),
-            stacks: vec![Stack { frames: vec![0, 1, 2], samples: 2_500_000 }],
+            functions: ["main", "wait_for_row", "futex_wait (kernel)"]
+                .map(str::to_owned)
+                .to_vec(),
+            stacks: vec![Stack {
+                frames: vec![0, 1, 2],
+                samples: 2_500_000,
+            }],
             samples: 120,
             ..Stacks::default()
         };
-        let graph = |kind, of| RequestStacks { kind, of, stacks: stacks.clone() };
-        run.paths[0].graphs =
-            vec![graph(StackKind::OnCpu, StackClass::Requests), graph(StackKind::OffCpu, StackClass::SlowRequests)];
+        let graph = |kind, of| RequestStacks {
+            kind,
+            of,
+            stacks: stacks.clone(),
+        };
+        run.paths[0].graphs = vec![
+            graph(StackKind::OnCpu, StackClass::Requests),
+            graph(StackKind::OffCpu, StackClass::SlowRequests),
+        ];
         let text = page(&run);
         for words in [
             "On a CPU, all requests",

@@ -77,10 +77,20 @@ pub fn sections(view: &View, run: &Run, around: Around) -> Vec<Section> {
 /// The anchor of a table. What a run names as it likes does not get that of a section of the report.
 fn anchor(table: &Table) -> Cow<'static, str> {
     let known = table.place() < table::ORDER.len() || table.key == table::OTHER.key;
-    if known { table.key.clone() } else { format!("table-{}", table.key).into() }
+    if known {
+        table.key.clone()
+    } else {
+        format!("table-{}", table.key).into()
+    }
 }
 
-fn body(group: &Group, interval: &'static str, samples: &Samples, reasons: &[Shared], around: Around) -> Markup {
+fn body(
+    group: &Group,
+    interval: &'static str,
+    samples: &Samples,
+    reasons: &[Shared],
+    around: Around,
+) -> Markup {
     let shared = group.shared_params();
     html! {
         @if !shared.is_empty() { p class="params" { "All rows: " (shared.join(" ")) } }
@@ -118,12 +128,24 @@ fn kinds(group: &Group) -> Vec<(Unit, Better)> {
 /// Rows with their figures, in the order of a run's page, whatever was measured last.
 pub fn so_far(rows: &[Measurement]) -> Markup {
     let rows = in_order(rows);
-    let shared = |key: &str, value: &Param| rows.len() > 1 && rows.iter().all(|row| row.params.get(key) == Some(value));
-    let words = |row: &Measurement, common: bool| {
-        let own = row.params.iter().filter(|(key, value)| shared(key, value) == common);
-        clean(&own.map(|(key, value)| named(key, value)).collect::<Vec<_>>().join(" "))
+    let shared = |key: &str, value: &Param| {
+        rows.len() > 1 && rows.iter().all(|row| row.params.get(key) == Some(value))
     };
-    let common = rows.first().map(|row| words(row, true)).filter(|words| !words.is_empty());
+    let words = |row: &Measurement, common: bool| {
+        let own = row
+            .params
+            .iter()
+            .filter(|(key, value)| shared(key, value) == common);
+        clean(
+            &own.map(|(key, value)| named(key, value))
+                .collect::<Vec<_>>()
+                .join(" "),
+        )
+    };
+    let common = rows
+        .first()
+        .map(|row| words(row, true))
+        .filter(|words| !words.is_empty());
     html! { @if let Some(common) = common { p class="params" { "All rows: " (common) } } (scrolling("Rows measured so \
         far", html! {
         table class="narrow" {
@@ -162,17 +184,29 @@ struct Columns<'a> {
 }
 
 fn table(group: &Group, unit: Unit, better: Better, above: &Above<'_>, around: Around) -> Markup {
-    let rows: Vec<&Row> =
-        group.shown().filter(|r| r.figure.is_some() && r.unit == unit && r.better == better).collect();
+    let rows: Vec<&Row> = group
+        .shown()
+        .filter(|r| r.figure.is_some() && r.unit == unit && r.better == better)
+        .collect();
     let columns = Columns {
         above,
-        params: rows.iter().any(|r| !r.params_without(above.shared).is_empty()),
+        params: rows
+            .iter()
+            .any(|r| !r.params_without(above.shared).is_empty()),
         percentiles: rows.iter().any(|r| r.percentiles.is_some()),
         lmbench: rows.iter().any(|r| r.lmbench.is_some()),
     };
     let axis = Axis::over(rows.iter().flat_map(|r| ends(r))).in_unit(unit);
-    let direction = if better == Better::Lower { "less is better" } else { "more is better" };
-    let scale = if axis.is_log() { "logarithmic" } else { "linear" };
+    let direction = if better == Better::Lower {
+        "less is better"
+    } else {
+        "more is better"
+    };
+    let scale = if axis.is_log() {
+        "logarithmic"
+    } else {
+        "linear"
+    };
     scrolling(
         &format!("{}, {}", group.table.title, unit.as_str()),
         html! {
@@ -196,8 +230,11 @@ fn table(group: &Group, unit: Unit, better: Better, above: &Above<'_>, around: A
 }
 
 fn ends(row: &Row) -> Vec<f64> {
-    let mut all: Vec<f64> =
-        row.figure.iter().flat_map(|f| [f.estimate.low, f.estimate.value, f.estimate.high]).collect();
+    let mut all: Vec<f64> = row
+        .figure
+        .iter()
+        .flat_map(|f| [f.estimate.low, f.estimate.value, f.estimate.high])
+        .collect();
     all.extend(row.percentiles.iter().flat_map(|p| [p.p50, p.p99]));
     all
 }

@@ -17,19 +17,31 @@ impl<'a> Samples<'a> {
     pub fn of(run: &'a Run) -> Self {
         let shown = |text: &str| clean(text).trim().to_owned();
         Samples(
-            run.measurements.iter().map(|m| ((shown(&m.probe), shown(&m.params.to_string()), m.version), m)).collect(),
+            run.measurements
+                .iter()
+                .map(|m| {
+                    (
+                        (shown(&m.probe), shown(&m.params.to_string()), m.version),
+                        m,
+                    )
+                })
+                .collect(),
         )
     }
 
     fn strip(&self, row: &Row) -> Option<strip::Strip> {
-        let m = self.0.get(&(row.probe.clone(), row.params.clone(), row.version))?;
+        let m = self
+            .0
+            .get(&(row.probe.clone(), row.params.clone(), row.version))?;
         strip::strip(&row.name(), row.unit, &m.processes)
     }
 
     /// The strips of a group, folded; nothing where there are no samples.
     pub fn details(&self, group: &Group) -> Markup {
-        let strips: Vec<(String, strip::Strip)> =
-            group.shown().filter_map(|r| Some((r.name(), self.strip(r)?))).collect();
+        let strips: Vec<(String, strip::Strip)> = group
+            .shown()
+            .filter_map(|r| Some((r.name(), self.strip(r)?)))
+            .collect();
         html! {
             @if !strips.is_empty() {
                 details class="samples" {

@@ -61,18 +61,28 @@ pub fn definition(word: &str) -> Option<String> {
 
 /// The glossary's rows: words, meaning.
 fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let cells = |line: &'static str| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ");
-    GLOSSARY.lines().filter_map(cells).filter(|(words, _)| *words != "word" && *words != "---")
+    let cells = |line: &'static str| {
+        line.strip_prefix("| ")?
+            .strip_suffix(" |")?
+            .split_once(" | ")
+    };
+    GLOSSARY
+        .lines()
+        .filter_map(cells)
+        .filter(|(words, _)| *words != "word" && *words != "---")
 }
 
 /// Markdown's text alone: what a link and a piece of code say.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some((before, (said, after))) =
-        rest.split_once('[').and_then(|(b, link)| Some((b, link.split_once("](")?)))
+    while let Some((before, (said, after))) = rest
+        .split_once('[')
+        .and_then(|(b, link)| Some((b, link.split_once("](")?)))
     {
-        let Some((_, after)) = after.split_once(')') else { break };
+        let Some((_, after)) = after.split_once(')') else {
+            break;
+        };
         out.push_str(before);
         out.push_str(said);
         rest = after;
@@ -107,10 +117,16 @@ mod tests {
         for (words, _) in all {
             for word in words.split(", ") {
                 let meaning = definition(word).unwrap_or_else(|| panic!("{word}"));
-                assert!(!meaning.is_empty() && !meaning.contains(['`', '[', ']', '|']), "{word}: {meaning}");
+                assert!(
+                    !meaning.is_empty() && !meaning.contains(['`', '[', ']', '|']),
+                    "{word}: {meaning}"
+                );
             }
         }
-        assert_eq!(definition("Guilty"), Some("the evidence shows that it is a cause: see What to trust".into()));
+        assert_eq!(
+            definition("Guilty"),
+            Some("the evidence shows that it is a cause: see What to trust".into())
+        );
         assert!(definition("cpu.quota").is_some_and(|m| m.contains("quota")));
         assert_eq!(definition("word"), None);
         assert_eq!(definition("<script>"), None);
@@ -123,8 +139,15 @@ mod tests {
             defined("a.b", Some(define), true).into_string(),
             r#"<abbr class="term" tabindex="0" title="what &lt;it&gt; is">a.<wbr>b</abbr>"#
         );
-        assert!(!defined("a.b", Some(define), false).into_string().contains("tabindex"));
-        assert_eq!(defined("<x>", Some(define), true).into_string(), "&lt;x&gt;");
+        assert!(
+            !defined("a.b", Some(define), false)
+                .into_string()
+                .contains("tabindex")
+        );
+        assert_eq!(
+            defined("<x>", Some(define), true).into_string(),
+            "&lt;x&gt;"
+        );
         assert_eq!(defined("a.b", None, true).into_string(), "a.<wbr>b");
     }
 

@@ -14,7 +14,11 @@ fn the_page_holds_every_group_and_row() {
             group.table.key
         );
         for row in group.shown().filter(|r| r.figure.is_some()) {
-            assert!(page.contains(&row.figure.unwrap().value()), "{}", row.name());
+            assert!(
+                page.contains(&row.figure.unwrap().value()),
+                "{}",
+                row.name()
+            );
         }
     }
     assert!(page.contains("fingerpost run --profile quick --seed 42"));
@@ -24,11 +28,18 @@ fn the_page_holds_every_group_and_row() {
 #[test]
 fn the_page_needs_nothing_else() {
     let page = report(&fixture::run(), &[], None);
-    for outside in ["<script", "<link", "<img", "<iframe", "@import", "url(", "https://"] {
+    for outside in [
+        "<script", "<link", "<img", "<iframe", "@import", "url(", "https://",
+    ] {
         assert!(!page.contains(outside), "{outside}");
     }
     // The one address is the name of SVG's namespace, which is not fetched.
-    assert_eq!(page.replace("http://www.w3.org/2000/svg", "").matches("http://").count(), 0);
+    assert_eq!(
+        page.replace("http://www.w3.org/2000/svg", "")
+            .matches("http://")
+            .count(),
+        0
+    );
 }
 
 #[test]

@@ -30,9 +30,14 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
     let axis = Axis::over(lines.iter().flat_map(|l| [l.from * 1e9, l.to * 1e9]));
     let way = kind_of(fall.new_seconds - fall.base_seconds);
     let guilty = |line: &Line| {
-        let moves =
-            |f: &&Finding| line.layer.is_some_and(|layer| cause(&f.cause).is_some_and(|c| c.moves(layer, &line.name)));
-        causes.iter().filter(|f| f.status == Status::Guilty).find(moves)
+        let moves = |f: &&Finding| {
+            line.layer
+                .is_some_and(|layer| cause(&f.cause).is_some_and(|c| c.moves(layer, &line.name)))
+        };
+        causes
+            .iter()
+            .filter(|f| f.status == Status::Guilty)
+            .find(moves)
     };
     html! {
         h3 { (waterfall_title(fall)) }
@@ -80,9 +85,21 @@ fn kind_of(change: f64) -> &'static str {
 fn lines(fall: &Waterfall) -> Vec<Line> {
     let kind = kind_of;
     let mut at = fall.base_seconds;
-    let mut lines = vec![Line { name: "base".into(), layer: None, from: 0.0, to: at, kind: "total" }];
+    let mut lines = vec![Line {
+        name: "base".into(),
+        layer: None,
+        from: 0.0,
+        to: at,
+        kind: "total",
+    }];
     let mut add = |name: String, layer: Option<Layer>, d: f64, kind: &'static str| {
-        lines.push(Line { name, layer, from: at, to: at + d, kind });
+        lines.push(Line {
+            name,
+            layer,
+            from: at,
+            to: at + d,
+            kind,
+        });
         at += d;
     };
     let mut small = 0.0;
@@ -97,10 +114,19 @@ fn lines(fall: &Waterfall) -> Vec<Line> {
     if small != 0.0 {
         add("parts that changed little".into(), None, small, kind(small));
     }
-    let unexplained =
-        if fall.unexplained_seconds.abs() < crate::compare_words::NOTHING { 0.0 } else { fall.unexplained_seconds };
+    let unexplained = if fall.unexplained_seconds.abs() < crate::compare_words::NOTHING {
+        0.0
+    } else {
+        fall.unexplained_seconds
+    };
     add("unexplained".into(), None, unexplained, "rest");
-    lines.push(Line { name: "new".into(), layer: None, from: 0.0, to: fall.new_seconds, kind: "total" });
+    lines.push(Line {
+        name: "new".into(),
+        layer: None,
+        from: 0.0,
+        to: fall.new_seconds,
+        kind: "total",
+    });
     lines
 }
 
@@ -156,7 +182,12 @@ mod tests {
             relation: None,
         };
         let text = draw(&fall, &[quota]).into_string();
-        assert!(text.contains("guilty: cpu.quota") && text.contains("+2.000 ms") && text.contains("−100.0"), "{text}");
+        assert!(
+            text.contains("guilty: cpu.quota")
+                && text.contains("+2.000 ms")
+                && text.contains("−100.0"),
+            "{text}"
+        );
     }
 
     /// The lock's bar of a query cache was labelled “guilty: app.work”, and of a faster run the parts that grew were.
@@ -196,14 +227,25 @@ mod tests {
             relation: None,
         };
         for new_first in [false, true] {
-            let lock = draw(&fall(new_first), &[guilty("app.setting"), guilty("app.lock")]).into_string();
+            let lock = draw(
+                &fall(new_first),
+                &[guilty("app.setting"), guilty("app.lock")],
+            )
+            .into_string();
             let rows: Vec<&str> = lock.split("<tr").collect();
-            let row =
-                |part: &str| *rows.iter().find(|row| row.contains(part)).unwrap_or_else(|| panic!("{part}: {lock}"));
+            let row = |part: &str| {
+                *rows
+                    .iter()
+                    .find(|row| row.contains(part))
+                    .unwrap_or_else(|| panic!("{part}: {lock}"))
+            };
             assert!(row("lock: held").contains("guilty: app.lock"), "{lock}");
             assert!(!row("server user code").contains("guilty"), "{lock}");
             let work = draw(&fall(new_first), &[guilty("app.work")]).into_string();
-            assert!(!work.contains("guilty: app.work"), "its part goes the other way: {work}");
+            assert!(
+                !work.contains("guilty: app.work"),
+                "its part goes the other way: {work}"
+            );
         }
     }
 }

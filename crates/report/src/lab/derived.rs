@@ -55,9 +55,20 @@ impl Of<'_> {
         unit: &'static str,
         value: f64,
     ) -> Derived {
-        let params = params.into_iter().map(|(key, value)| (key.into(), value)).collect();
+        let params = params
+            .into_iter()
+            .map(|(key, value)| (key.into(), value))
+            .collect();
         let table = self.0.title.to_string();
-        Derived { table, name: name.into(), params, unit, value, interval: None, confidence: None }
+        Derived {
+            table,
+            name: name.into(),
+            params,
+            unit,
+            value,
+            interval: None,
+            confidence: None,
+        }
     }
 
     /// A figure with its interval.
@@ -69,12 +80,20 @@ impl Of<'_> {
         e: Estimate,
     ) -> Derived {
         let (interval, confidence) = (Some([e.low, e.high]), Some(e.confidence));
-        Derived { interval, confidence, ..self.exact(name, params, unit, e.value) }
+        Derived {
+            interval,
+            confidence,
+            ..self.exact(name, params, unit, e.value)
+        }
     }
 }
 
 /// Parameters of rows as those of a figure, with further ones behind them.
 pub fn told<const N: usize>(params: &Params, more: [(&str, &dyn ToString); N]) -> Vec<Told> {
-    let of_rows = params.iter().map(|(key, value)| (key.to_owned().into(), value.to_string()));
-    of_rows.chain(more.map(|(key, value)| (key.to_owned().into(), value.to_string()))).collect()
+    let of_rows = params
+        .iter()
+        .map(|(key, value)| (key.to_owned().into(), value.to_string()));
+    of_rows
+        .chain(more.map(|(key, value)| (key.to_owned().into(), value.to_string())))
+        .collect()
 }

@@ -77,5 +77,7 @@ pub fn found(run: &Run, labs: Labs) -> Vec<Found> {
             all.push(analysis);
         }
     }
-    all.into_iter().filter_map(|analysis| Some((analysis, (analysis.of)(run, labs)?))).collect()
+    all.into_iter()
+        .filter_map(|analysis| Some((analysis, (analysis.of)(run, labs)?)))
+        .collect()
 }

@@ -35,14 +35,25 @@ struct Words {
 pub fn sections(rows: &[Measurement], labs: Labs, interval: &'static str) -> Vec<Section> {
     let of = |lab: &LabView| {
         let server = lab.server?;
-        section(rows, lab.name, &Words { title: server.curves, up: server.counted, interval })
+        section(
+            rows,
+            lab.name,
+            &Words {
+                title: server.curves,
+                up: server.counted,
+                interval,
+            },
+        )
     };
     labs.iter().filter_map(of).collect()
 }
 
 fn section(rows: &[Measurement], lab: &str, words: &Words) -> Option<Section> {
     let probe = format!("{lab}.throughput");
-    let rows: Vec<&Measurement> = rows.iter().filter(|m| m.probe == probe && m.better == Better::Higher).collect();
+    let rows: Vec<&Measurement> = rows
+        .iter()
+        .filter(|m| m.probe == probe && m.better == Better::Higher)
+        .collect();
     let (_, who) = rows.iter().find_map(|m| m.params.asking())?;
     let curves = families(&rows);
     (!curves.is_empty()).then(|| Section {
@@ -56,11 +67,20 @@ fn section(rows: &[Measurement], lab: &str, words: &Words) -> Option<Section> {
 fn families(rows: &[&Measurement]) -> Vec<(String, Points)> {
     let mut families: BTreeMap<Params, Points> = BTreeMap::new();
     for m in rows {
-        let (Some((n, _)), Some(estimate)) = (m.params.asking(), m.estimate) else { continue };
-        families.entry(m.params.whoever_asks()).or_default().insert(n, estimate);
+        let (Some((n, _)), Some(estimate)) = (m.params.asking(), m.estimate) else {
+            continue;
+        };
+        families
+            .entry(m.params.whoever_asks())
+            .or_default()
+            .insert(n, estimate);
     }
     let name = |params: &Params| {
-        if params.is_empty() { "throughput".to_owned() } else { clean(&params.to_string()) }
+        if params.is_empty() {
+            "throughput".to_owned()
+        } else {
+            clean(&params.to_string())
+        }
     };
     families
         .into_iter()
@@ -81,7 +101,12 @@ fn body(curves: &[(String, Points)], who: Who, words: &Words) -> Markup {
         points: points
             .iter()
             .filter_map(|(n, e)| {
-                Some(Point { step: steps.binary_search(n).ok()?, value: e.value, low: e.low, high: e.high })
+                Some(Point {
+                    step: steps.binary_search(n).ok()?,
+                    value: e.value,
+                    low: e.low,
+                    high: e.high,
+                })
             })
             .collect(),
     };
@@ -108,9 +133,16 @@ fn table(words: &Words, name: &str, points: &Points, who: Who) -> Markup {
     let scaling = Scaling::of(&plain);
     let row = |(n, e): (&u64, &Estimate)| {
         let f = Figure::new(*e, Unit::PerSecond);
-        let row = scaling.as_ref().and_then(|s| s.rows.iter().find(|r| r.clients == *n));
+        let row = scaling
+            .as_ref()
+            .and_then(|s| s.rows.iter().find(|r| r.clients == *n));
         let percent = row.map_or_else(String::new, |row| format!("{:.0} %", row.scaling));
-        [n.to_string(), format!("{} {}", f.value(), f.symbol()), f.interval(), percent]
+        [
+            n.to_string(),
+            format!("{} {}", f.value(), f.symbol()),
+            f.interval(),
+            percent,
+        ]
     };
     html! {
         h3 { (name) }
@@ -133,21 +165,40 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
             .iter()
             .map(value)
             .enumerate()
-            .map(|(step, v)| Point { step, value: v, low: v, high: v })
+            .map(|(step, v)| Point {
+                step,
+                value: v,
+                low: v,
+                high: v,
+            })
             .collect(),
     };
     let percent = |v: f64, one: Option<f64>| {
-        one.filter(|o| *o > 0.0).map_or_else(String::new, |o| format!("{:.0} %", v / o * 100.0))
+        one.filter(|o| *o > 0.0)
+            .map_or_else(String::new, |o| format!("{:.0} %", v / o * 100.0))
     };
     let first = curve.points.first().copied();
     let (one_base, one_new) = (first.map(|p| p.1), first.map(|p| p.2));
     let row = |(n, b, v): &(i64, f64, f64)| {
         let [base, new] = [b, v].map(|v| Unit::PerSecond.format(*v));
-        [n.to_string(), base, percent(*b, one_base), new, percent(*v, one_new)]
+        [
+            n.to_string(),
+            base,
+            percent(*b, one_base),
+            new,
+            percent(*v, one_new),
+        ]
     };
     // One name on both sides would not tell them apart.
-    let [base_name, new_name] = if base == new { ["The base side", "The new side"] } else { [base, new] };
-    let fallen = [(base_name, curve.base_collapses_from), (new_name, curve.new_collapses_from)];
+    let [base_name, new_name] = if base == new {
+        ["The base side", "The new side"]
+    } else {
+        [base, new]
+    };
+    let fallen = [
+        (base_name, curve.base_collapses_from),
+        (new_name, curve.new_collapses_from),
+    ];
     html! { div class="pair" {
         div { (Chart {
             title: crate::compare_words::curve_title(curve),

@@ -12,7 +12,11 @@ use crate::lab::{Analysis, Labs, Shown};
 use crate::view::interval_title;
 
 /// The analysis: of every row of throughput, whichever lab's it is.
-pub static ANALYSIS: Analysis = Analysis { before_requests: true, rank: 0, of };
+pub static ANALYSIS: Analysis = Analysis {
+    before_requests: true,
+    rank: 0,
+    of,
+};
 
 /// More answers of one kind than these are none.
 const MOST: usize = 3;
@@ -21,7 +25,11 @@ fn of(run: &Run, labs: Labs) -> Option<Shown> {
     let tables = tables(run);
     let sections = html::sections(&run.measurements, labs, interval_title(run));
     (!tables.is_empty() || !sections.is_empty()).then(|| Shown {
-        answers: tables.iter().take(MOST).map(|table| words::answer(table, tables.len() > 1)).collect(),
+        answers: tables
+            .iter()
+            .take(MOST)
+            .map(|table| words::answer(table, tables.len() > 1))
+            .collect(),
         alone: None,
         otherwise: None,
         grids: apart(tables.iter().map(words::grid)),
@@ -41,7 +49,12 @@ fn derived(run: &Run, tables: &[Table]) -> Vec<Derived> {
         let of = Of(&table);
         for row in &found.scaling.rows {
             let params = told(&found.params, [(found.who.many, &row.clients)]);
-            all.push(of.exact(format!("{workload}.scaling"), params, RATIO, row.scaling / 100.0));
+            all.push(of.exact(
+                format!("{workload}.scaling"),
+                params,
+                RATIO,
+                row.scaling / 100.0,
+            ));
         }
         let turns = match found.scaling.shape {
             Shape::Scales => None,
@@ -49,9 +62,20 @@ fn derived(run: &Run, tables: &[Table]) -> Vec<Derived> {
             Shape::Declines { from } => Some(("declines_from", from)),
             Shape::Collapses { from } => Some(("collapses_from", from)),
         };
-        let mark =
-            |(what, at): (&str, u64)| of.exact(format!("{workload}.{what}"), told(&found.params, []), COUNT, at as f64);
-        all.extend([("peaks_at", found.scaling.peak().clients)].into_iter().chain(turns).map(mark));
+        let mark = |(what, at): (&str, u64)| {
+            of.exact(
+                format!("{workload}.{what}"),
+                told(&found.params, []),
+                COUNT,
+                at as f64,
+            )
+        };
+        all.extend(
+            [("peaks_at", found.scaling.peak().clients)]
+                .into_iter()
+                .chain(turns)
+                .map(mark),
+        );
     }
     all
 }

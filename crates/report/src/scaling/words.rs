@@ -11,7 +11,13 @@ use crate::style::Tone;
 use crate::words::{clean, escape};
 
 fn title(table: &Table) -> String {
-    format!("Scaling: {} {}", clean(&table.workload), clean(&table.params.to_string())).trim_end().to_owned()
+    format!(
+        "Scaling: {} {}",
+        clean(&table.workload),
+        clean(&table.params.to_string())
+    )
+    .trim_end()
+    .to_owned()
 }
 
 fn sentence(table: &Table) -> String {
@@ -20,7 +26,12 @@ fn sentence(table: &Table) -> String {
 
 /// What the server is called: by its engine, its program, else by the workload.
 pub fn server<'a>(workload: &'a str, params: &'a Params) -> &'a str {
-    product(params.text("engine").or(params.text("server")).unwrap_or(workload))
+    product(
+        params
+            .text("engine")
+            .or(params.text("server"))
+            .unwrap_or(workload),
+    )
 }
 
 /// What is said first of a curve; of many it is told which.
@@ -31,12 +42,23 @@ pub fn answer(table: &Table, many: bool) -> String {
         .filter(|(key, _)| !matches!(*key, "engine" | "server"))
         .map(|(key, value)| named(key, value))
         .collect();
-    let which = if many && !others.is_empty() { format!(" ({})", others.join(" ")) } else { String::new() };
+    let which = if many && !others.is_empty() {
+        format!(" ({})", others.join(" "))
+    } else {
+        String::new()
+    };
     let rests = doubtful_steps(table);
     let name = server(&table.workload, &table.params);
     // A product is written as it is.
-    let name = if name.starts_with("the ") { capitalised(name) } else { name.to_owned() };
-    format!("{name}{which} {}{rests}.", table.scaling.sentence(table.who.one))
+    let name = if name.starts_with("the ") {
+        capitalised(name)
+    } else {
+        name.to_owned()
+    };
+    format!(
+        "{name}{which} {}{rests}.",
+        table.scaling.sentence(table.who.one)
+    )
 }
 
 /// Which steps of a table are not to be trusted, behind what is said of it.
@@ -47,7 +69,11 @@ fn doubtful_steps(table: &Table) -> String {
         [one] => format!(" (untrusted: the row of {})", counted(*one, table.who.one)),
         several => {
             let numbers: Vec<String> = several.iter().map(u64::to_string).collect();
-            format!(" (untrusted: the rows of {} {})", numbers.join(", "), table.who.many)
+            format!(
+                " (untrusted: the rows of {} {})",
+                numbers.join(", "),
+                table.who.many
+            )
         }
     }
 }
@@ -77,11 +103,20 @@ pub fn grid(table: &Table) -> Grid {
         ("scaling", Align::Right, 0),
         ("", Align::Left, 0),
     ]);
-    grid.lines.extend([Line::Heading(title(table)), grid.titles()]);
+    grid.lines
+        .extend([Line::Heading(title(table)), grid.titles()]);
     for (doubtful, row) in cells(table) {
-        grid.lines.push(Line::Cells(row.to_vec(), if doubtful { Tone::Doubtful } else { Tone::Plain }));
+        grid.lines.push(Line::Cells(
+            row.to_vec(),
+            if doubtful {
+                Tone::Doubtful
+            } else {
+                Tone::Plain
+            },
+        ));
     }
-    grid.lines.push(Line::Labelled(String::new(), sentence(table), Tone::Plain));
+    grid.lines
+        .push(Line::Labelled(String::new(), sentence(table), Tone::Plain));
     grid
 }
 
@@ -113,15 +148,27 @@ mod tests {
         let scaling = Scaling::of(&[(1, 192.0), (2, 274.0), (5, 113.0)]).unwrap();
         let who = Params::new().with("clients", 1).asking().unwrap().1;
         let params = Params::new().with("engine", "my|sql\u{1b}[31m");
-        Table { workload: "database".into(), params, who, scaling, untrusted: vec![5] }
+        Table {
+            workload: "database".into(),
+            params,
+            who,
+            scaling,
+            untrusted: vec![5],
+        }
     }
 
     #[test]
     fn the_articles_table_stands_with_its_sentence() {
         let text = grid(&table()).render(&Style::default());
         assert!(text.contains("      2         274    143 %"), "{text}");
-        assert!(text.contains("      5         113     59 %  untrusted"), "{text}");
-        assert!(text.contains("It collapses from 5 clients on, to 41 % of its peak at 2 clients."), "{text}");
+        assert!(
+            text.contains("      5         113     59 %  untrusted"),
+            "{text}"
+        );
+        assert!(
+            text.contains("It collapses from 5 clients on, to 41 % of its peak at 2 clients."),
+            "{text}"
+        );
         assert!(!text.contains('\u{1b}'));
     }
 
@@ -129,6 +176,9 @@ mod tests {
     fn in_markdown_it_is_a_table() {
         let text = markdown(&[table()]);
         assert!(text.contains("| 2 | 274 | 143 % |  |\n"), "{text}");
-        assert!(text.contains("engine=my\\|sql") && text.contains("| clients | per second |"), "{text}");
+        assert!(
+            text.contains("engine=my\\|sql") && text.contains("| clients | per second |"),
+            "{text}"
+        );
     }
 }

@@ -36,7 +36,12 @@ const ROOM_TIGHT: usize = 17;
 
 /// The axis for the table's head: labels at their places.
 fn head(labels: &[(f64, String)]) -> Markup {
-    let letters: usize = labels.first().into_iter().chain(labels.last()).map(|(_, label)| label.chars().count()).sum();
+    let letters: usize = labels
+        .first()
+        .into_iter()
+        .chain(labels.last())
+        .map(|(_, label)| label.chars().count())
+        .sum();
     let class = if letters > ROOM { "tick tight" } else { "tick" };
     html! {
         svg class=(if letters > ROOM_TIGHT { "cell head two" } else { "cell head" }) width="100%" height="18"
@@ -55,11 +60,22 @@ pub(super) fn few_ticks(axis: &Axis) -> Vec<f64> {
 
 /// The head of [`interval`]s.
 pub fn interval_head(axis: &Axis, unit: Unit) -> Markup {
-    head(&few_ticks(axis).into_iter().map(|t| (axis.place(t), tick_label(unit, t))).collect::<Vec<_>>())
+    head(
+        &few_ticks(axis)
+            .into_iter()
+            .map(|t| (axis.place(t), tick_label(unit, t)))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// A value with its interval, and a faint band from one percentile to another.
-pub fn interval(axis: &Axis, value: f64, ends: (f64, f64), spread: Option<(f64, f64)>, doubtful: bool) -> Markup {
+pub fn interval(
+    axis: &Axis,
+    value: f64,
+    ends: (f64, f64),
+    spread: Option<(f64, f64)>,
+    doubtful: bool,
+) -> Markup {
     let x = |v: f64| percent(axis.place(v));
     cell(html! {
         (rules(&few_ticks(axis).into_iter().map(|t| axis.place(t)).collect::<Vec<_>>()))
@@ -83,9 +99,21 @@ pub struct RatioAxis {
 impl RatioAxis {
     /// An axis that holds all ratios, and the threshold's band at a width that can be seen.
     pub fn over(ratios: impl IntoIterator<Item = f64>, threshold: f64) -> RatioAxis {
-        let factor = |r: f64| if r > 0.0 && r.is_finite() { r.max(1.0 / r) } else { 1.0 };
-        let most = ratios.into_iter().map(factor).fold(1.0 + 2.0 * threshold.max(0.01), f64::max);
-        RatioAxis { most: (most * 1.05).min(1e6), threshold }
+        let factor = |r: f64| {
+            if r > 0.0 && r.is_finite() {
+                r.max(1.0 / r)
+            } else {
+                1.0
+            }
+        };
+        let most = ratios
+            .into_iter()
+            .map(factor)
+            .fold(1.0 + 2.0 * threshold.max(0.01), f64::max);
+        RatioAxis {
+            most: (most * 1.05).min(1e6),
+            threshold,
+        }
     }
 
     fn place(&self, ratio: f64) -> f64 {
@@ -95,21 +123,45 @@ impl RatioAxis {
 
     /// Factors to label: one, and a round one on either side.
     fn ticks(&self) -> [f64; 3] {
-        let round = [1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1e3, 1e4, 1e5];
-        let up = round.into_iter().rev().find(|f| *f <= self.most).unwrap_or(self.most);
+        let round = [
+            1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1e3, 1e4, 1e5,
+        ];
+        let up = round
+            .into_iter()
+            .rev()
+            .find(|f| *f <= self.most)
+            .unwrap_or(self.most);
         [1.0 / up, 1.0, up]
     }
 
     /// The head: how many times slower.
     pub fn head(&self) -> Markup {
-        let label = |f: f64| if f < 1.0 { format!("÷ {}", short(1.0 / f)) } else { format!("× {}", short(f)) };
-        head(&self.ticks().map(|t| (self.place(t), if t == 1.0 { "equal".to_owned() } else { label(t) })))
+        let label = |f: f64| {
+            if f < 1.0 {
+                format!("÷ {}", short(1.0 / f))
+            } else {
+                format!("× {}", short(f))
+            }
+        };
+        head(&self.ticks().map(|t| {
+            (
+                self.place(t),
+                if t == 1.0 {
+                    "equal".to_owned()
+                } else {
+                    label(t)
+                },
+            )
+        }))
     }
 
     /// A ratio with its interval before the threshold's band.
     pub fn mark(&self, value: f64, low: f64, high: f64, verdict: Verdict) -> Markup {
         let x = |r: f64| percent(self.place(r));
-        let (from, to) = (self.place(1.0 / (1.0 + self.threshold)), self.place(1.0 + self.threshold));
+        let (from, to) = (
+            self.place(1.0 / (1.0 + self.threshold)),
+            self.place(1.0 + self.threshold),
+        );
         // Worse points right, better left.
         let shape = match verdict {
             Verdict::Slower => "M-4-5L6 0L-4 5Z",
@@ -156,7 +208,11 @@ pub fn layer_class(layer: Layer) -> &'static str {
 
 /// Pieces side by side over the whole width.
 pub fn stacked(pieces: &[Piece]) -> Markup {
-    let whole: f64 = pieces.iter().map(|p| p.share.max(0.0)).sum::<f64>().max(1.0);
+    let whole: f64 = pieces
+        .iter()
+        .map(|p| p.share.max(0.0))
+        .sum::<f64>()
+        .max(1.0);
     let mut from = 0.0;
     let mut bars = Vec::new();
     for piece in pieces.iter().filter(|p| p.share > 0.0) {
@@ -175,7 +231,11 @@ pub fn stacked(pieces: &[Piece]) -> Markup {
 
 /// The head of [`stacked`] bars.
 pub fn share_head() -> Markup {
-    head(&[(0.0, "0 %".to_owned()), (50.0, "50 %".to_owned()), (100.0, "100 %".to_owned())])
+    head(&[
+        (0.0, "0 %".to_owned()),
+        (50.0, "50 %".to_owned()),
+        (100.0, "100 %".to_owned()),
+    ])
 }
 
 /// A bar that floats between two values, with a thin line down from where it ends.
@@ -204,7 +264,9 @@ mod tests {
 
     #[test]
     fn labels_too_long_for_a_phone_are_told_so_to_the_style_sheet() {
-        let text = |from: f64, to: f64, unit: Unit| interval_head(&Axis::over([from, to]), unit).into_string();
+        let text = |from: f64, to: f64, unit: Unit| {
+            interval_head(&Axis::over([from, to]), unit).into_string()
+        };
         assert!(text(1e8, 1e11, Unit::FlopPerSecond).contains("tick tight"));
         assert!(!text(1.0, 1e3, Unit::Nanoseconds).contains("tight"));
     }
@@ -226,16 +288,25 @@ mod tests {
     #[test]
     fn a_row_of_hostile_ratios_makes_a_cell() {
         for r in [f64::NAN, 0.0, -1.0, f64::INFINITY, 1e300] {
-            let text = RatioAxis::over([r], 0.0).mark(r, r, r, Verdict::Same).into_string();
+            let text = RatioAxis::over([r], 0.0)
+                .mark(r, r, r, Verdict::Same)
+                .into_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
     }
 
     #[test]
     fn pieces_fill_the_bar_and_no_more() {
-        let piece = |share| Piece { class: "l-cpu", title: "t".into(), share };
+        let piece = |share| Piece {
+            class: "l-cpu",
+            title: "t".into(),
+            share,
+        };
         let text = stacked(&[piece(0.5), piece(0.25), piece(-0.1)]).into_string();
-        assert!(text.contains(r#"x="50.00%" width="25.00%""#) && text.matches("<rect").count() == 2, "{text}");
+        assert!(
+            text.contains(r#"x="50.00%" width="25.00%""#) && text.matches("<rect").count() == 2,
+            "{text}"
+        );
         // Parts that overlap (a sum above one) are drawn to scale within the bar.
         let over = stacked(&[piece(1.0), piece(1.0)]).into_string();
         assert!(over.contains(r#"x="50.00%" width="50.00%""#), "{over}");

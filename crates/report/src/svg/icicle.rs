@@ -59,8 +59,15 @@ pub fn flame_graph(title: &str, description: &str, branches: &[Branch]) -> Marku
 
 fn draw(title: &str, description: &str, branches: &[Branch], deepest: usize) -> Markup {
     let mut roots = Vec::new();
-    for branch in branches.iter().filter(|b| b.share > 0.0 && b.share.is_finite()) {
-        insert(&mut roots, &branch.names[..branch.names.len().min(deepest)], branch);
+    for branch in branches
+        .iter()
+        .filter(|b| b.share > 0.0 && b.share.is_finite())
+    {
+        insert(
+            &mut roots,
+            &branch.names[..branch.names.len().min(deepest)],
+            branch,
+        );
     }
     sort(&mut roots);
     let mut boxes = Vec::new();
@@ -97,7 +104,9 @@ fn letters(width: f64, picture: f64) -> usize {
 fn labels(b: &Placed) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for (picture, class) in WIDTHS {
-        let Some(word) = word(&b.node.name, letters(b.width, picture)) else { continue };
+        let Some(word) = word(&b.node.name, letters(b.width, picture)) else {
+            continue;
+        };
         match all.last_mut().filter(|(before, _)| *before == word) {
             Some((_, classes)) => classes.push_str(class),
             None => all.push((word, class.to_owned())),
@@ -116,19 +125,36 @@ fn word(name: &str, room: usize) -> Option<String> {
 }
 
 fn tooltip(node: &Node) -> String {
-    let note = if node.note.is_empty() { String::new() } else { format!(" – {}", node.note) };
+    let note = if node.note.is_empty() {
+        String::new()
+    } else {
+        format!(" – {}", node.note)
+    };
     format!("{}: {:.1} %{note}", node.name, node.share * 100.0)
 }
 
 fn insert(nodes: &mut Vec<Node>, names: &[String], branch: &Branch) {
-    let Some((name, rest)) = names.split_first() else { return };
+    let Some((name, rest)) = names.split_first() else {
+        return;
+    };
     // What time went to has a box of its own: the same name as a link of a chain is something else.
     let layer = rest.is_empty().then_some(branch.layer);
-    let at =
-        nodes.iter().position(|n| n.name == *name && n.layer == layer && (layer.is_none() || n.note == branch.note));
+    let at = nodes.iter().position(|n| {
+        n.name == *name && n.layer == layer && (layer.is_none() || n.note == branch.note)
+    });
     let at = at.unwrap_or_else(|| {
-        let note = if layer.is_some() { branch.note.clone() } else { String::new() };
-        nodes.push(Node { name: name.clone(), note, layer, share: 0.0, below: Vec::new() });
+        let note = if layer.is_some() {
+            branch.note.clone()
+        } else {
+            String::new()
+        };
+        nodes.push(Node {
+            name: name.clone(),
+            note,
+            layer,
+            share: 0.0,
+            below: Vec::new(),
+        });
         nodes.len() - 1
     });
     nodes[at].share += branch.share;
@@ -148,11 +174,22 @@ struct Placed<'a> {
     row: usize,
 }
 
-fn place<'a>(nodes: &'a [Node], mut from: f64, row: usize, whole: f64, boxes: &mut Vec<Placed<'a>>) {
+fn place<'a>(
+    nodes: &'a [Node],
+    mut from: f64,
+    row: usize,
+    whole: f64,
+    boxes: &mut Vec<Placed<'a>>,
+) {
     for node in nodes {
         let width = node.share / whole * 100.0;
         if width >= SEEN {
-            boxes.push(Placed { node, from, width, row });
+            boxes.push(Placed {
+                node,
+                from,
+                width,
+                row,
+            });
             place(&node.below, from, row + 1, whole, boxes);
         }
         from += width;
@@ -177,11 +214,18 @@ mod tests {
         let text = icicle(
             "t",
             "d",
-            &[branch(&["lock", "disk"], 0.25), branch(&["lock", "work"], 0.25), branch(&["user"], 0.5)],
+            &[
+                branch(&["lock", "disk"], 0.25),
+                branch(&["lock", "work"], 0.25),
+                branch(&["user"], 0.5),
+            ],
         )
         .into_string();
         assert_eq!(text.matches("<rect").count(), 4, "{text}");
-        assert!(text.contains(r#"width="50.00%""#) && text.contains(r#"y="22""#), "{text}");
+        assert!(
+            text.contains(r#"width="50.00%""#) && text.contains(r#"y="22""#),
+            "{text}"
+        );
         assert!(text.contains("<title>t</title>") && text.contains("<desc>d</desc>"));
     }
 
@@ -190,12 +234,28 @@ mod tests {
         assert_eq!(word("queue", 5).as_deref(), Some("queue"));
         assert_eq!(word("waiting for a CPU", 9).as_deref(), Some("waiting …"));
         assert_eq!(word("waiting for a CPU", 6), None);
-        let text =
-            icicle("t", "d", &[branch(&["waiting for a lock"], 0.3), branch(&["lock"], 0.1), branch(&["disk"], 0.6)])
-                .into_string();
-        assert!(text.contains(r#"class="on-layer wide paper" x="5" y="15">waiting for a lock<"#), "{text}");
-        assert!(text.contains(r#"class="on-layer phone" x="5" y="15">waiting fo…<"#), "{text}");
-        assert!(text.contains(r#"class="on-layer wide paper phone" x="5" y="15">disk<"#), "{text}");
+        let text = icicle(
+            "t",
+            "d",
+            &[
+                branch(&["waiting for a lock"], 0.3),
+                branch(&["lock"], 0.1),
+                branch(&["disk"], 0.6),
+            ],
+        )
+        .into_string();
+        assert!(
+            text.contains(r#"class="on-layer wide paper" x="5" y="15">waiting for a lock<"#),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#"class="on-layer phone" x="5" y="15">waiting fo…<"#),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#"class="on-layer wide paper phone" x="5" y="15">disk<"#),
+            "{text}"
+        );
     }
 
     #[test]
@@ -214,7 +274,9 @@ mod tests {
         );
         let text = text.into_string();
         assert!(
-            !text.contains("NaN") && !text.contains("-1") && text.matches("<rect").count() <= DEEPEST + 1,
+            !text.contains("NaN")
+                && !text.contains("-1")
+                && text.matches("<rect").count() <= DEEPEST + 1,
             "{text}"
         );
     }

@@ -94,17 +94,25 @@ pub struct Chart {
 impl Chart {
     fn axis(&self) -> Axis {
         let values = || {
-            self.series.iter().flat_map(|s| &s.points).flat_map(|p| [p.low, p.value, p.high]).filter(|v| v.is_finite())
+            self.series
+                .iter()
+                .flat_map(|s| &s.points)
+                .flat_map(|p| [p.low, p.value, p.high])
+                .filter(|v| v.is_finite())
         };
         if self.from_zero {
             return Axis::over(values());
         }
-        let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+        let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
+            (l.min(v), h.max(v))
+        });
         if low > high {
             return Axis::over([]);
         }
         // Noise of a per mille must not look like a mountain: at least a tenth of the value is shown.
-        let reach = ((high - low) * 0.6).max(high.abs() * 0.05).max(f64::MIN_POSITIVE);
+        let reach = ((high - low) * 0.6)
+            .max(high.abs() * 0.05)
+            .max(f64::MIN_POSITIVE);
         let middle = low / 2.0 + high / 2.0;
         Axis::between(middle - reach, middle + reach)
     }
@@ -119,17 +127,39 @@ impl Chart {
 
     fn spoken(&self) -> String {
         let point = |p: &Point| {
-            format!("{} at {}", self.unit.format(p.value), self.steps.get(p.step).map_or("", String::as_str))
+            format!(
+                "{} at {}",
+                self.unit.format(p.value),
+                self.steps.get(p.step).map_or("", String::as_str)
+            )
         };
-        let series =
-            |s: &Series| format!("{}: {}", s.name, s.points.iter().take(30).map(point).collect::<Vec<_>>().join(", "));
-        self.series.iter().map(series).collect::<Vec<_>>().join("; ")
+        let series = |s: &Series| {
+            format!(
+                "{}: {}",
+                s.name,
+                s.points
+                    .iter()
+                    .take(30)
+                    .map(point)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
+        };
+        self.series
+            .iter()
+            .map(series)
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     /// How far a series' marks stand beside the step, in per cent of the width, where no line tells them apart.
     fn offset(&self, series: usize) -> f64 {
         let middle = (self.series.len().saturating_sub(1)) as f64 / 2.0;
-        if self.joined() { 0.0 } else { (series as f64 - middle) * OFFSET }
+        if self.joined() {
+            0.0
+        } else {
+            (series as f64 - middle) * OFFSET
+        }
     }
 
     fn joined(&self) -> bool {
@@ -143,7 +173,11 @@ impl Chart {
 
     /// What a second line of the steps' labels adds to the height.
     fn second_line(&self) -> f64 {
-        if self.in_turns() || self.kind == Steps::Moments { LINE } else { 0.0 }
+        if self.in_turns() || self.kind == Steps::Moments {
+            LINE
+        } else {
+            0.0
+        }
     }
 
     /// The picture with its title and its legend.
@@ -179,11 +213,26 @@ impl Chart {
 
     fn step_labels(&self) -> Markup {
         let turns = self.in_turns();
-        let every =
-            if turns { self.steps.len().div_ceil(2 * LABELS) } else { self.steps.len().div_ceil(LABELS) }.max(1);
-        let lower = |i: usize| if turns && (i / every) % 2 == 1 { LINE } else { 0.0 };
+        let every = if turns {
+            self.steps.len().div_ceil(2 * LABELS)
+        } else {
+            self.steps.len().div_ceil(LABELS)
+        }
+        .max(1);
+        let lower = |i: usize| {
+            if turns && (i / every) % 2 == 1 {
+                LINE
+            } else {
+                0.0
+            }
+        };
         // On a phone every second one is left out where all have no room.
-        let letters: usize = self.steps.iter().step_by(every).map(|step| step.chars().count() + 1).sum();
+        let letters: usize = self
+            .steps
+            .iter()
+            .step_by(every)
+            .map(|step| step.chars().count() + 1)
+            .sum();
         let overlapping = !turns && letters > PHONE;
         html! {
             @for (i, label) in self.steps.iter().enumerate().filter(|(i, _)| i % every == 0) {
@@ -274,7 +323,12 @@ mod tests {
         let points = values
             .iter()
             .enumerate()
-            .map(|(step, &value)| Point { step, value, low: value * 0.9, high: value * 1.1 })
+            .map(|(step, &value)| Point {
+                step,
+                value,
+                low: value * 0.9,
+                high: value * 1.1,
+            })
             .collect();
         Chart {
             title: "A <b>".into(),
@@ -284,7 +338,10 @@ mod tests {
             unit: Unit::PerSecond,
             from_zero,
             kind: Steps::Numbers,
-            series: vec![Series { name: "x&y".into(), points }],
+            series: vec![Series {
+                name: "x&y".into(),
+                points,
+            }],
         }
     }
 
@@ -303,11 +360,26 @@ mod tests {
 
     #[test]
     fn runs_of_one_day_are_told_apart_by_the_time_of_day() {
-        let moments = ["2026-11-25 09:05:00", "2026-11-25 14:08:00", "2026-11-26 14:08:30"].map(String::from).to_vec();
-        let text =
-            Chart { kind: Steps::Moments, steps: moments, ..chart(&[1.0, 2.0, 3.0], false) }.draw().into_string();
+        let moments = [
+            "2026-11-25 09:05:00",
+            "2026-11-25 14:08:00",
+            "2026-11-26 14:08:30",
+        ]
+        .map(String::from)
+        .to_vec();
+        let text = Chart {
+            kind: Steps::Moments,
+            steps: moments,
+            ..chart(&[1.0, 2.0, 3.0], false)
+        }
+        .draw()
+        .into_string();
         let labels = [">09:05<", ">2026-11-25<", ">14:08<", ">2026-11-26<"];
-        assert_eq!(labels.map(|label| text.matches(label).count()), [1, 1, 2, 1], "{text}");
+        assert_eq!(
+            labels.map(|label| text.matches(label).count()),
+            [1, 1, 2, 1],
+            "{text}"
+        );
     }
 
     #[test]
@@ -318,10 +390,19 @@ mod tests {
 
     #[test]
     fn any_values_make_a_picture() {
-        for values in [&[][..], &[0.0], &[f64::MAX, 1.0], &[f64::NAN, 2.0], &[-1.0, 1.0]] {
+        for values in [
+            &[][..],
+            &[0.0],
+            &[f64::MAX, 1.0],
+            &[f64::NAN, 2.0],
+            &[-1.0, 1.0],
+        ] {
             for from_zero in [true, false] {
                 let text = chart(values, from_zero).draw().into_string();
-                assert!(!text.contains("NaN%") && !text.contains("y1=\"NaN"), "{values:?}: {text}");
+                assert!(
+                    !text.contains("NaN%") && !text.contains("y1=\"NaN"),
+                    "{values:?}: {text}"
+                );
             }
         }
     }

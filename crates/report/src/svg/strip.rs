@@ -51,7 +51,13 @@ struct Dots {
 
 /// Dots for some of all these samples, each process's in a line, which lie a step apart. `extremes` are the least and
 /// the greatest sample; then come the axis's ends.
-fn dots(processes: &[Process], total: usize, extremes: [f64; 2], [low, high]: [f64; 2], step: f64) -> Dots {
+fn dots(
+    processes: &[Process],
+    total: usize,
+    extremes: [f64; 2],
+    [low, high]: [f64; 2],
+    step: f64,
+) -> Dots {
     let every = total.div_ceil(MOST).max(1);
     let mut dots = Dots::default();
     let mut at = 0;
@@ -59,9 +65,17 @@ fn dots(processes: &[Process], total: usize, extremes: [f64; 2], [low, high]: [f
     let mut kept = extremes.map(Some);
     for (i, process) in processes.iter().enumerate() {
         let y = 3.0 + step * (i as f64 + 0.5);
-        for (j, &value) in process.samples.iter().enumerate().filter(|(_, v)| v.is_finite()) {
+        for (j, &value) in process
+            .samples
+            .iter()
+            .enumerate()
+            .filter(|(_, v)| v.is_finite())
+        {
             at += 1;
-            let end = kept.iter_mut().find(|e| **e == Some(value)).and_then(Option::take);
+            let end = kept
+                .iter_mut()
+                .find(|e| **e == Some(value))
+                .and_then(Option::take);
             if at % every != 0 && end.is_none() {
                 continue;
             }
@@ -88,22 +102,39 @@ fn dots(processes: &[Process], total: usize, extremes: [f64; 2], [low, high]: [f
 
 /// The samples of a row on a linear axis; nothing where there are none.
 pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
-    let finite = || processes.iter().flat_map(|p| &p.samples).copied().filter(|v| v.is_finite());
+    let finite = || {
+        processes
+            .iter()
+            .flat_map(|p| &p.samples)
+            .copied()
+            .filter(|v| v.is_finite())
+    };
     let total = finite().count();
     if total == 0 {
         return None;
     }
-    let (least, greatest) = finite().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    let (least, greatest) = finite().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
+        (l.min(v), h.max(v))
+    });
     let (low, high) = ends(finite().collect());
     let step = (24.0 / processes.len() as f64).min(5.0);
     let height = step * processes.len() as f64 + 6.0;
-    let left = if least < low { format!("{} … {}", unit.format(least), unit.format(low)) } else { unit.format(low) };
+    let left = if least < low {
+        format!("{} … {}", unit.format(least), unit.format(low))
+    } else {
+        unit.format(low)
+    };
     let right = if greatest > high {
         format!("{} … {}", unit.format(high), unit.format(greatest))
     } else {
         unit.format(high)
     };
-    let Dots { undisturbed, hit, beyond, shown } = dots(processes, total, [least, greatest], [low, high], step);
+    let Dots {
+        undisturbed,
+        hit,
+        beyond,
+        shown,
+    } = dots(processes, total, [least, greatest], [low, high], step);
     let picture = html! {
         div class="strip" {
             svg viewBox={ "0 0 " (WIDTH) " " (format!("{height:.1}")) } preserveAspectRatio="none"
@@ -126,7 +157,10 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
             div class="ends" aria-hidden="true" { span { (left) } span { (right) } }
         }
     };
-    Some(Strip { picture, shown: (shown, total) })
+    Some(Strip {
+        picture,
+        shown: (shown, total),
+    })
 }
 
 #[cfg(test)]
@@ -134,7 +168,12 @@ mod tests {
     use super::*;
 
     fn process(samples: &[f64], disturbed: &[u32], excluded: bool) -> Process {
-        Process { samples: samples.to_vec(), disturbed: disturbed.to_vec(), excluded, ..Process::default() }
+        Process {
+            samples: samples.to_vec(),
+            disturbed: disturbed.to_vec(),
+            excluded,
+            ..Process::default()
+        }
     }
 
     #[test]
@@ -143,7 +182,12 @@ mod tests {
         let s = strip("x", Unit::Nanoseconds, &[process(&samples, &[], false)]).unwrap();
         assert!(s.shown.0 <= MOST + 2 && s.shown.1 == 9_000, "{:?}", s.shown);
         let text = s.picture.into_string();
-        assert!(text.contains("M6 ") && text.contains("M994 ") && text.contains("from 100.0 ns to 176.0 ns"), "{text}");
+        assert!(
+            text.contains("M6 ")
+                && text.contains("M994 ")
+                && text.contains("from 100.0 ns to 176.0 ns"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -153,10 +197,13 @@ mod tests {
         let s = strip("x", Unit::Nanoseconds, &[process(&samples, &[], false)]).unwrap();
         let text = s.picture.into_string();
         assert!(
-            text.contains("dots beyond") && text.contains("118.0 ns … 1.000 ms") && text.contains("to 1.000 ms"),
+            text.contains("dots beyond")
+                && text.contains("118.0 ns … 1.000 ms")
+                && text.contains("to 1.000 ms"),
             "{text}"
         );
-        let places: std::collections::BTreeSet<&str> = text.split("d=\"M").nth(1).unwrap().split('M').collect();
+        let places: std::collections::BTreeSet<&str> =
+            text.split("d=\"M").nth(1).unwrap().split('M').collect();
         assert!(places.len() >= 10, "{places:?}");
         // A spread that grows steadily has no outliers.
         let steady: Vec<f64> = (0..50).map(|i| 100.0 + f64::from(i)).collect();
@@ -167,13 +214,24 @@ mod tests {
     #[test]
     fn disturbed_ones_are_apart_and_nothing_is_no_strip() {
         let samples = [1.0, 2.0, f64::NAN, 3.0];
-        let text = strip("x", Unit::Nanoseconds, &[process(&samples, &[3], false)]).unwrap().picture.into_string();
+        let text = strip("x", Unit::Nanoseconds, &[process(&samples, &[3], false)])
+            .unwrap()
+            .picture
+            .into_string();
         assert_eq!(text.matches("h0").count(), 3);
         assert!(text.contains("dots hit"));
-        let excluded = strip("x", Unit::Nanoseconds, &[process(&samples, &[], true)]).unwrap().picture.into_string();
+        let excluded = strip("x", Unit::Nanoseconds, &[process(&samples, &[], true)])
+            .unwrap()
+            .picture
+            .into_string();
         assert!(excluded.contains("dots hit"));
         assert!(strip("x", Unit::Nanoseconds, &[]).is_none());
-        let same = strip("x", Unit::Nanoseconds, &[process(&[f64::MAX, f64::MIN], &[], false)]).unwrap();
+        let same = strip(
+            "x",
+            Unit::Nanoseconds,
+            &[process(&[f64::MAX, f64::MIN], &[], false)],
+        )
+        .unwrap();
         assert!(!same.picture.into_string().contains("NaN"));
     }
 }

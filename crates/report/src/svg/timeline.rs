@@ -32,7 +32,13 @@ pub struct Stretch {
 pub fn line(axis: &Axis, stretches: &[Stretch]) -> Markup {
     let mut shown: Vec<(f64, f64, &Stretch)> = stretches
         .iter()
-        .map(|s| (axis.place(s.at), axis.place(s.at + s.length) - axis.place(s.at), s))
+        .map(|s| {
+            (
+                axis.place(s.at),
+                axis.place(s.at + s.length) - axis.place(s.at),
+                s,
+            )
+        })
         .filter(|(_, width, _)| *width >= SEEN)
         .collect();
     shown.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -57,24 +63,40 @@ mod tests {
     use super::*;
 
     fn stretch(at: f64, length: f64) -> Stretch {
-        Stretch { at, length, layer: Layer::Storage, unknown: false, title: "<disk>".into() }
+        Stretch {
+            at,
+            length,
+            layer: Layer::Storage,
+            unknown: false,
+            title: "<disk>".into(),
+        }
     }
 
     #[test]
     fn stretches_lie_where_they_were_and_what_cannot_be_seen_is_left_out() {
         let axis = Axis::up_to(1e6);
-        let text = line(&axis, &[stretch(0.0, 5e5), stretch(5e5, 10.0), stretch(5e5, 5e5)]).into_string();
+        let text = line(
+            &axis,
+            &[stretch(0.0, 5e5), stretch(5e5, 10.0), stretch(5e5, 5e5)],
+        )
+        .into_string();
         assert_eq!(text.matches("<rect").count(), 2, "{text}");
         assert!(text.contains("&lt;disk&gt;"));
         let many: Vec<Stretch> = (0..200).map(|i| stretch(f64::from(i) * 5e3, 5e3)).collect();
-        assert_eq!(line(&axis, &many).into_string().matches("<rect").count(), MOST);
+        assert_eq!(
+            line(&axis, &many).into_string().matches("<rect").count(),
+            MOST
+        );
     }
 
     #[test]
     fn a_hostile_line_stays_in_its_cell() {
         for longest in [0.0, f64::NAN, f64::INFINITY, 1e300] {
-            let text =
-                line(&Axis::up_to(longest), &[stretch(f64::NAN, f64::INFINITY), stretch(-1e300, 1e300)]).into_string();
+            let text = line(
+                &Axis::up_to(longest),
+                &[stretch(f64::NAN, f64::INFINITY), stretch(-1e300, 1e300)],
+            )
+            .into_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
     }

@@ -51,7 +51,12 @@ pub struct Row {
 }
 
 /// The hardware counters that a row shows where they could be read.
-pub const COUNTERS: [&str; 4] = ["instructions_user", "instructions_kernel", "cycles_user", "cycles_kernel"];
+pub const COUNTERS: [&str; 4] = [
+    "instructions_user",
+    "instructions_kernel",
+    "cycles_user",
+    "cycles_kernel",
+];
 
 /// Skipped rows of a group that share a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +81,12 @@ pub struct Shared {
 impl Shared {
     /// As a sentence: `94 rows are untrusted: only 2 processes were measured; a figure needs 3`.
     pub fn sentence(&self) -> String {
-        format!("{} rows are {}: {}", self.rows, outcome_name(self.outcome), self.reason)
+        format!(
+            "{} rows are {}: {}",
+            self.rows,
+            outcome_name(self.outcome),
+            self.reason
+        )
     }
 
     /// Whether a row is one of them.
@@ -90,7 +100,9 @@ impl Group {
     /// row.
     pub fn shared_params(&self) -> Vec<String> {
         let mut rows = self.shown();
-        let Some(first) = rows.next() else { return Vec::new() };
+        let Some(first) = rows.next() else {
+            return Vec::new();
+        };
         let mut shared = first.param_words.clone();
         let mut count = 1;
         for row in rows {
@@ -102,7 +114,10 @@ impl Group {
 
     /// The title with what all rows have in common.
     pub fn titled(&self, shared: &[String]) -> String {
-        std::iter::once(&*self.table.title).chain(shared.iter().map(String::as_str)).collect::<Vec<_>>().join("  ")
+        std::iter::once(&*self.table.title)
+            .chain(shared.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join("  ")
     }
 
     /// The rows that are shown one by one: all but the skipped ones.
@@ -119,13 +134,20 @@ impl Group {
         let mut place: HashMap<&str, usize> = HashMap::new();
         for row in self.rows.iter().filter(|r| r.outcome == Outcome::Skipped) {
             let reason = row.reason.as_deref().unwrap_or_default();
-            let name = if partly.contains(row.probe.as_str()) { row.name() } else { row.probe.clone() };
+            let name = if partly.contains(row.probe.as_str()) {
+                row.name()
+            } else {
+                row.probe.clone()
+            };
             if !told.insert((reason, name.clone())) {
                 continue;
             }
             let at = *place.entry(reason).or_insert(list.len());
             if at == list.len() {
-                list.push(Skipped { names: vec![], reason: reason.to_owned() });
+                list.push(Skipped {
+                    names: vec![],
+                    reason: reason.to_owned(),
+                });
             }
             list[at].names.push(name);
         }
@@ -136,7 +158,12 @@ impl Group {
 impl Row {
     /// Its parameters without those that the title has.
     pub fn params_without(&self, shared: &[String]) -> String {
-        self.param_words.iter().filter(|word| !shared.contains(word)).map(String::as_str).collect::<Vec<_>>().join(" ")
+        self.param_words
+            .iter()
+            .filter(|word| !shared.contains(word))
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// The row of a measurement.
@@ -146,7 +173,11 @@ impl Row {
             version: m.version,
             params: text(&m.params.to_string()),
             param_words: m.params.iter().map(|(k, v)| text(&named(k, v))).collect(),
-            param_list: m.params.iter().map(|(k, v)| (text(k), text(&v.to_string()))).collect(),
+            param_list: m
+                .params
+                .iter()
+                .map(|(k, v)| (text(k), text(&v.to_string())))
+                .collect(),
             lmbench: m.descriptor().lmbench.as_deref().map(text),
             unit: m.unit,
             better: m.better,
@@ -165,12 +196,18 @@ impl Row {
 
     /// The percentiles in the digits of its figure; nothing of those that it has not.
     pub(crate) fn percentile_words(&self, figure: &Figure) -> [String; 3] {
-        self.percentiles.map_or([const { String::new() }; 3], |p| [p.p50, p.p90, p.p99].map(|v| figure.number(v)))
+        self.percentiles.map_or([const { String::new() }; 3], |p| {
+            [p.p50, p.p90, p.p99].map(|v| figure.number(v))
+        })
     }
 
     /// The probe with its parameters.
     pub fn name(&self) -> String {
-        if self.params.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) }
+        if self.params.is_empty() {
+            self.probe.clone()
+        } else {
+            format!("{} {}", self.probe, self.params)
+        }
     }
 }
 
@@ -191,7 +228,10 @@ pub(super) fn text(hostile: &str) -> String {
 
 /// A table as it can be shown: its title may be of a hostile run.
 fn shown(table: &Table) -> Table {
-    Table { key: table.key.clone(), title: text(&table.title).into() }
+    Table {
+        key: table.key.clone(),
+        title: text(&table.title).into(),
+    }
 }
 
 /// A row's place: that of its table, the table's key where tables have one place, and its own, those without one last.
@@ -208,7 +248,11 @@ pub fn in_order(measurements: &[Measurement]) -> Vec<&Measurement> {
         .iter()
         .map(|m| {
             let next = first.len();
-            (place(&m.descriptor()), *first.entry(m.probe.as_str()).or_insert(next), m)
+            (
+                place(&m.descriptor()),
+                *first.entry(m.probe.as_str()).or_insert(next),
+                m,
+            )
         })
         .collect();
     rows.sort_by(|a, b| (&a.0, a.1, &a.2.params).cmp(&(&b.0, b.1, &b.2.params)));
@@ -222,7 +266,10 @@ pub(super) fn group_rows(measurements: &[Measurement]) -> Vec<Group> {
         let descriptor = m.descriptor();
         match list.last_mut() {
             Some(last) if last.table.key == descriptor.table.key => last.rows.push(Row::of(m)),
-            _ => list.push(Group { table: shown(&descriptor.table), rows: vec![Row::of(m)] }),
+            _ => list.push(Group {
+                table: shown(&descriptor.table),
+                rows: vec![Row::of(m)],
+            }),
         }
     }
     list

@@ -35,10 +35,15 @@ pub fn tracing_programs() -> io::Result<usize> {
     each(PROG_GET_NEXT_ID, PROG_GET_FD_BY_ID, |[kind, id, ..]| {
         found.extend(TRACING.contains(&kind).then_some(id));
     })?;
-    each(LINK_GET_NEXT_ID, LINK_GET_FD_BY_ID, |[kind, _, program, _, attached, ..]| {
-        let traces = kind == LINK_RAW_TRACEPOINT || kind == LINK_TRACING && AT_FUNCTIONS.contains(&attached);
-        found.extend(traces.then_some(program));
-    })?;
+    each(
+        LINK_GET_NEXT_ID,
+        LINK_GET_FD_BY_ID,
+        |[kind, _, program, _, attached, ..]| {
+            let traces = kind == LINK_RAW_TRACEPOINT
+                || kind == LINK_TRACING && AT_FUNCTIONS.contains(&attached);
+            found.extend(traces.then_some(program));
+        },
+    )?;
     Ok(found.difference(&own_programs()).count())
 }
 
@@ -63,20 +68,31 @@ fn each(next: libc::c_long, open: libc::c_long, mut take: impl FnMut(Info)) -> i
 fn info(object: &OwnedFd) -> io::Result<Info> {
     let mut info: Info = [0; 16];
     let length = size_of_val(&info) as u64;
-    command(OBJ_GET_INFO_BY_FD, &mut [object.as_raw_fd() as u64 | length << 32, info.as_mut_ptr() as u64])?;
+    command(
+        OBJ_GET_INFO_BY_FD,
+        &mut [
+            object.as_raw_fd() as u64 | length << 32,
+            info.as_mut_ptr() as u64,
+        ],
+    )?;
     Ok(info)
 }
 
 /// The programs that this process has open, as the kernel tells with its descriptors.
 fn own_programs() -> BTreeSet<u32> {
-    let Ok(entries) = fs::read_dir("/proc/self/fdinfo") else { return BTreeSet::new() };
-    let texts = entries.flatten().filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    let Ok(entries) = fs::read_dir("/proc/self/fdinfo") else {
+        return BTreeSet::new();
+    };
+    let texts = entries
+        .flatten()
+        .filter_map(|entry| fs::read_to_string(entry.path()).ok());
     texts.filter_map(|text| program_of(&text)).collect()
 }
 
 /// The program of a descriptor, by its `fdinfo`.
 fn program_of(text: &str) -> Option<u32> {
-    text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+    text.lines()
+        .find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
 }
 
 #[cfg(test)]
@@ -85,7 +101,10 @@ mod tests {
 
     #[test]
     fn a_descriptor_tells_its_program() {
-        assert_eq!(program_of("pos:\t0\nflags:\t02000002\nprog_type:\t26\nprog_id:\t41\n"), Some(41));
+        assert_eq!(
+            program_of("pos:\t0\nflags:\t02000002\nprog_type:\t26\nprog_id:\t41\n"),
+            Some(41)
+        );
         assert_eq!(program_of("pos:\t0\nflags:\t02\n"), None);
     }
 
@@ -95,10 +114,12 @@ mod tests {
             Ok(before) => {
                 // The smallest program there is: it ends with 0.
                 let code = [0xb7u64, 0x95];
-                let program =
-                    super::super::command(super::super::PROG_LOAD, &mut super::super::to_load(TRACING[3], &code))
-                        .map(descriptor)
-                        .unwrap();
+                let program = super::super::command(
+                    super::super::PROG_LOAD,
+                    &mut super::super::to_load(TRACING[3], &code),
+                )
+                .map(descriptor)
+                .unwrap();
                 assert_eq!(tracing_programs().unwrap(), before, "it is ours");
                 // Another process gets it as its standard input; our copy goes with the command.
                 let mut command = std::process::Command::new("sleep");

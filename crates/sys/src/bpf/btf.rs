@@ -28,17 +28,27 @@ impl Btf {
     pub fn read() -> Result<Btf, String> {
         let path = Path::new("/sys/kernel/btf/vmlinux");
         let bytes = fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-        Btf::parse(bytes).ok_or_else(|| format!("{} is not the description of types", path.display()))
+        Btf::parse(bytes)
+            .ok_or_else(|| format!("{} is not the description of types", path.display()))
     }
 
     /// Takes a description apart: a header, types one after the other, and their names.
     pub fn parse(bytes: Vec<u8>) -> Option<Btf> {
-        let mut btf = Btf { bytes, types: Vec::new(), structures: Vec::new(), typedefs: Vec::new(), strings: 0 };
+        let mut btf = Btf {
+            bytes,
+            types: Vec::new(),
+            structures: Vec::new(),
+            typedefs: Vec::new(),
+            strings: 0,
+        };
         if btf.word(0)? & 0xffff != 0xeb9f {
             return None;
         }
         let header = btf.word(4)? as usize;
-        let (mut at, length) = (header.checked_add(btf.word(8)? as usize)?, btf.word(12)? as usize);
+        let (mut at, length) = (
+            header.checked_add(btf.word(8)? as usize)?,
+            btf.word(12)? as usize,
+        );
         let end = at.checked_add(length)?;
         btf.strings = header.checked_add(btf.word(16)? as usize)?;
         while at < end {
@@ -63,7 +73,11 @@ impl Btf {
     }
 
     fn word(&self, at: usize) -> Option<u32> {
-        self.bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_ne_bytes)
+        self.bytes
+            .get(at..at.checked_add(4)?)?
+            .try_into()
+            .ok()
+            .map(u32::from_ne_bytes)
     }
 
     fn kind(&self, at: usize) -> u32 {
@@ -72,17 +86,24 @@ impl Btf {
 
     /// The name of a type or member, and all strings behind it.
     fn strings_from(&self, at: usize) -> &[u8] {
-        self.bytes.get(self.strings + self.word(at).unwrap_or_default() as usize..).unwrap_or_default()
+        self.bytes
+            .get(self.strings + self.word(at).unwrap_or_default() as usize..)
+            .unwrap_or_default()
     }
 
     fn name(&self, at: usize) -> &[u8] {
-        self.strings_from(at).split(|&b| b == 0).next().unwrap_or_default()
+        self.strings_from(at)
+            .split(|&b| b == 0)
+            .next()
+            .unwrap_or_default()
     }
 
     fn find(&self, among: &[u32], name: &str) -> Option<u32> {
         // Without a look for the end of each name: there are tens of thousands.
         let is_named = |&at: &usize| {
-            self.strings_from(at).strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+            self.strings_from(at)
+                .strip_prefix(name.as_bytes())
+                .is_some_and(|rest| rest.first() == Some(&0))
         };
         let named = |number: &u32| self.types.get(*number as usize - 1).is_some_and(is_named);
         among.iter().copied().find(named)
@@ -119,7 +140,9 @@ impl Btf {
             let bits = self.word(m + 8)? & 0xff_ffff;
             let kind = self.word(m + 4)?;
             match self.name(m) {
-                b"" => self.member(kind, name, depth + 1).map(|(inner, kind)| (bits + inner, kind)),
+                b"" => self
+                    .member(kind, name, depth + 1)
+                    .map(|(inner, kind)| (bits + inner, kind)),
                 n if n == name.as_bytes() => Some((bits, kind)),
                 _ => None,
             }
@@ -142,14 +165,57 @@ mod tests {
             at
         };
         let int = [name("int"), 1 << 24, 4, 0x20];
-        let inner = [name("inner"), STRUCT << 24 | 2, 8, name("x"), 1, 0, name("y"), 1, 32];
+        let inner = [
+            name("inner"),
+            STRUCT << 24 | 2,
+            8,
+            name("x"),
+            1,
+            0,
+            name("y"),
+            1,
+            32,
+        ];
         let union = [0, UNION << 24 | 2, 8, name("b"), 1, 0, name("c"), 2, 0];
-        let outer = [name("outer"), STRUCT << 24 | 2, 16, name("a"), 1, 0, 0, 3, 64];
-        let rest = [name("variable"), 14 << 24, 1, 1, name("btf_trace_sys_enter"), TYPEDEF << 24, 1];
-        let types: Vec<u8> =
-            [&int[..], &inner, &union, &outer, &rest].concat().iter().flat_map(|w| w.to_ne_bytes()).collect();
-        let header = [0x1_eb9f, 24, 0, types.len() as u32, types.len() as u32, names.len() as u32];
-        [header.iter().flat_map(|w| w.to_ne_bytes()).collect(), types, names].concat()
+        let outer = [
+            name("outer"),
+            STRUCT << 24 | 2,
+            16,
+            name("a"),
+            1,
+            0,
+            0,
+            3,
+            64,
+        ];
+        let rest = [
+            name("variable"),
+            14 << 24,
+            1,
+            1,
+            name("btf_trace_sys_enter"),
+            TYPEDEF << 24,
+            1,
+        ];
+        let types: Vec<u8> = [&int[..], &inner, &union, &outer, &rest]
+            .concat()
+            .iter()
+            .flat_map(|w| w.to_ne_bytes())
+            .collect();
+        let header = [
+            0x1_eb9f,
+            24,
+            0,
+            types.len() as u32,
+            types.len() as u32,
+            names.len() as u32,
+        ];
+        [
+            header.iter().flat_map(|w| w.to_ne_bytes()).collect(),
+            types,
+            names,
+        ]
+        .concat()
     }
 
     #[test]
@@ -161,7 +227,10 @@ mod tests {
         assert_eq!(btf.offset("outer", "y"), None, "inner has a name");
         assert_eq!(btf.offset("outer", "a.x"), None);
         assert_eq!(btf.offset("none", "a"), None);
-        assert_eq!((btf.tracepoint("sys_enter"), btf.tracepoint("sys_exit")), (Some(6), None));
+        assert_eq!(
+            (btf.tracepoint("sys_enter"), btf.tracepoint("sys_exit")),
+            (Some(6), None)
+        );
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::btf::Btf;
 use super::code::{
-    ADD, AND, Code, JUMP, JUMP_IF_EQUAL, JUMP_IF_NOT_EQUAL, JUMP_IF_NOT_EQUAL_32, LOAD16, LOAD64, Place,
+    ADD, AND, Code, JUMP, JUMP_IF_EQUAL, JUMP_IF_NOT_EQUAL, JUMP_IF_NOT_EQUAL_32, LOAD16, LOAD64,
+    Place,
 };
 use super::{MAP_ARRAY, RAW_TRACEPOINT_OPEN, command, descriptor, load, look_up, map};
 
@@ -48,7 +49,10 @@ impl Closed {
     pub fn counts(&self) -> io::Result<Counts> {
         let mut value = [0u64; 2];
         look_up(&self.counts, 0, &mut value)?;
-        Ok(Counts { bytes: value[0], connections: value[1] })
+        Ok(Counts {
+            bytes: value[0],
+            connections: value[1],
+        })
     }
 }
 
@@ -72,7 +76,10 @@ impl Places {
             port: btf.offset("inet_sock", "inet_sport")?,
             received: btf.offset("tcp_sock", "bytes_received")?,
             // A structure with nothing but the pointer.
-            namespace: [btf.offset("sock_common", "skc_net")?, btf.offset("net", "ns.inum")?],
+            namespace: [
+                btf.offset("sock_common", "skc_net")?,
+                btf.offset("net", "ns.inum")?,
+            ],
             flags: Place::Behind(0, vec![btf.offset("sock_common", "skc_flags")?], 8),
         })
     }
@@ -85,13 +92,25 @@ impl Places {
         let failed = |e: io::Error| format!("closed connections cannot be counted: {e}");
         if ports.is_empty() || ports.len() > MOST_PORTS {
             let asked = ports.len();
-            return Err(format!("closed connections are counted at 1 to {MOST_PORTS} ports, and not at {asked}"));
+            return Err(format!(
+                "closed connections are counted at 1 to {MOST_PORTS} ports, and not at {asked}"
+            ));
         }
-        let counts = map(MAP_ARRAY, [4, size_of::<[u64; 2]>() as u32, 1], 0, None).map_err(failed)?;
-        let program = load(POINT, &program(self, ports, namespace, &counts).0, self.tracepoint)?;
-        let link =
-            command(RAW_TRACEPOINT_OPEN, &mut [0, program.as_raw_fd() as u64, 0]).map(descriptor).map_err(failed)?;
-        Ok(Closed { counts, _program: program, _link: link })
+        let counts =
+            map(MAP_ARRAY, [4, size_of::<[u64; 2]>() as u32, 1], 0, None).map_err(failed)?;
+        let program = load(
+            POINT,
+            &program(self, ports, namespace, &counts).0,
+            self.tracepoint,
+        )?;
+        let link = command(RAW_TRACEPOINT_OPEN, &mut [0, program.as_raw_fd() as u64, 0])
+            .map(descriptor)
+            .map_err(failed)?;
+        Ok(Closed {
+            counts,
+            _program: program,
+            _link: link,
+        })
     }
 }
 
@@ -103,7 +122,10 @@ fn program(places: &Places, ports: &[u16], namespace: u32, counts: &OwnedFd) -> 
     to_end.push(c.jump(JUMP_IF_NOT_EQUAL, 1, CLOSE));
     to_end.push(read(&mut c, places.port, 2, PORT));
     c.put(LOAD16, 1, 10, PORT, 0);
-    let known: Vec<usize> = ports.iter().map(|&port| c.jump(JUMP_IF_EQUAL, 1, port.to_be().into())).collect();
+    let known: Vec<usize> = ports
+        .iter()
+        .map(|&port| c.jump(JUMP_IF_EQUAL, 1, port.to_be().into()))
+        .collect();
     to_end.push(c.jump(JUMP, 0, 0));
     known.into_iter().for_each(|jump| c.land(jump));
     // By its address, not its type: to check a pointer's type, the kernel goes through all of its types, which takes
@@ -177,16 +199,29 @@ mod tests {
 
     #[test]
     fn what_connections_received_is_counted_when_they_close_to_the_byte() {
-        let places = Btf::read().ok().and_then(|btf| Places::of(&btf)).ok_or("no types");
-        let counter =
-            |port, namespace| places.clone().map_err(str::to_owned).and_then(|p| p.count(&[1, port], namespace));
+        let places = Btf::read()
+            .ok()
+            .and_then(|btf| Places::of(&btf))
+            .ok_or("no types");
+        let counter = |port, namespace| {
+            places
+                .clone()
+                .map_err(str::to_owned)
+                .and_then(|p| p.count(&[1, port], namespace))
+        };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (closed, elsewhere) = match (counter(port, namespace()), counter(port, namespace() ^ 1)) {
+        let (closed, elsewhere) = match (counter(port, namespace()), counter(port, namespace() ^ 1))
+        {
             (Ok(closed), Ok(elsewhere)) => (closed, elsewhere),
             (refused, _) => {
-                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{:?}", refused.err());
+                assert_ne!(
+                    std::env::var("CI").as_deref(),
+                    Ok("true"),
+                    "{:?}",
+                    refused.err()
+                );
                 return;
             }
         };
@@ -198,13 +233,25 @@ mod tests {
         while closed.counts().unwrap().connections < 2 && Instant::now() < until {
             std::thread::yield_now();
         }
-        assert_eq!(closed.counts().unwrap(), Counts { bytes: 120, connections: 2 });
-        assert_eq!(elsewhere.counts().unwrap(), Counts::default(), "another network name space's");
+        assert_eq!(
+            closed.counts().unwrap(),
+            Counts {
+                bytes: 120,
+                connections: 2
+            }
+        );
+        assert_eq!(
+            elsewhere.counts().unwrap(),
+            Counts::default(),
+            "another network name space's"
+        );
     }
 
     #[test]
     fn no_port_and_too_many_are_refused() {
-        let Some(places) = Btf::read().ok().and_then(|btf| Places::of(&btf)) else { return };
+        let Some(places) = Btf::read().ok().and_then(|btf| Places::of(&btf)) else {
+            return;
+        };
         for count in [0, MOST_PORTS + 1] {
             let refused = places.count(&vec![80; count], 1).err();
             assert!(refused.unwrap().contains("1 to 32 ports"));

@@ -88,7 +88,10 @@ impl Code {
     /// One instruction.
     pub(super) fn put(&mut self, op: u8, dst: u8, src: u8, off: i16, imm: i32) {
         self.0.push(
-            u64::from(op) | u64::from(src << 4 | dst) << 8 | u64::from(off as u16) << 16 | u64::from(imm as u32) << 32,
+            u64::from(op)
+                | u64::from(src << 4 | dst) << 8
+                | u64::from(off as u16) << 16
+                | u64::from(imm as u32) << 32,
         );
     }
 
@@ -153,7 +156,9 @@ impl Code {
             Place::Behind(n, path, bytes) => {
                 self.argument(1, *n);
                 let (last, pointers) = path.split_last().unwrap_or((&0, &[]));
-                pointers.iter().for_each(|&at| self.put(LOAD64, 1, 1, at, 0));
+                pointers
+                    .iter()
+                    .for_each(|&at| self.put(LOAD64, 1, 1, at, 0));
                 let load = match bytes {
                     2 => LOAD16,
                     4 => LOAD32,
@@ -195,7 +200,11 @@ impl Code {
         if !what.but_threads.is_empty() {
             // The lower half is the thread.
             c.put(MOV32, 0, 0, 0, 0);
-            to_end.extend(what.but_threads.iter().map(|&tid| c.jump(JUMP_IF_EQUAL, 0, tid)));
+            to_end.extend(
+                what.but_threads
+                    .iter()
+                    .map(|&tid| c.jump(JUMP_IF_EQUAL, 0, tid)),
+            );
         }
         c.lookup(&shared.rings);
         let no_ring = c.jump(JUMP_IF_EQUAL, 0, 0);
@@ -283,7 +292,11 @@ impl Code {
             None => self.set(1, 0),
         }
         self.put(STORE32, 8, 1, 20, 0);
-        match what.instead.as_ref().filter(|(_, values)| values.len() == what.values.len()) {
+        match what
+            .instead
+            .as_ref()
+            .filter(|(_, values)| values.len() == what.values.len())
+        {
             None => self.values(&what.values),
             Some((header, values)) => {
                 let others = self.jump(JUMP_IF_NOT_EQUAL, 1, *header);

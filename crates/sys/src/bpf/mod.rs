@@ -48,30 +48,66 @@ impl Programs {
     ///
     /// # Errors
     /// One sentence: what the kernel lacks, or did not allow.
-    pub fn load(btf: &Btf, wanted: &[(&str, Recorded)], cpus: &[usize], bytes: usize) -> Result<Programs, String> {
+    pub fn load(
+        btf: &Btf,
+        wanted: &[(&str, Recorded)],
+        cpus: &[usize],
+        bytes: usize,
+    ) -> Result<Programs, String> {
         let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
         let lost = map(MAP_ARRAY, [4, 8, 1], 0, None).map_err(failed)?;
-        let bytes = bytes.next_power_of_two().max(crate::system::page_bytes() as usize);
+        let bytes = bytes
+            .next_power_of_two()
+            .max(crate::system::page_bytes() as usize);
         let ring = |_| map(MAP_RINGBUF, [0, 0, bytes as u32], 0, None);
-        let rings = cpus.iter().map(ring).collect::<io::Result<Vec<_>>>().map_err(failed)?;
+        let rings = cpus
+            .iter()
+            .map(ring)
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(failed)?;
         let (Some(first), Some(&last)) = (rings.first(), cpus.iter().max()) else {
             return Err("no CPU is online".into());
         };
-        let array = map(MAP_ARRAY_OF_MAPS, [4, 4, last as u32 + 1], 0, Some(first)).map_err(failed)?;
+        let array =
+            map(MAP_ARRAY_OF_MAPS, [4, 4, last as u32 + 1], 0, Some(first)).map_err(failed)?;
         for (&cpu, ring) in cpus.iter().zip(&rings) {
             update(&array, cpu as u32, &ring.as_raw_fd().to_ne_bytes()).map_err(failed)?;
         }
-        let of_cpus = map(MAP_ARRAY, [4, CPU_BYTES as u32, last as u32 + 1], 0, None).map_err(failed)?;
+        let of_cpus =
+            map(MAP_ARRAY, [4, CPU_BYTES as u32, last as u32 + 1], 0, None).map_err(failed)?;
         let switch = map(MAP_ARRAY, [4, 4, 1], 0, None).map_err(failed)?;
-        let shared = Shared { switch, rings: array, lost, cpus: of_cpus };
-        let program = |(name, recorded): &(&str, Recorded)| {
-            let target =
-                btf.tracepoint(name).ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
-            Ok(((*name).to_owned(), load(name, &Code::recorder(recorded, &shared).0, target)?))
+        let shared = Shared {
+            switch,
+            rings: array,
+            lost,
+            cpus: of_cpus,
         };
-        let loaded = wanted.iter().map(program).collect::<Result<Vec<_>, String>>()?;
-        let rings = rings.into_iter().map(|r| Ring::open(r, bytes)).collect::<io::Result<_>>().map_err(failed)?;
-        Ok(Programs { loaded, links: Vec::new(), shared, rings, lost_before: 0, cpus: cpus.to_vec() })
+        let program = |(name, recorded): &(&str, Recorded)| {
+            let target = btf
+                .tracepoint(name)
+                .ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
+            Ok((
+                (*name).to_owned(),
+                load(name, &Code::recorder(recorded, &shared).0, target)?,
+            ))
+        };
+        let loaded = wanted
+            .iter()
+            .map(program)
+            .collect::<Result<Vec<_>, String>>()?;
+        let rings = rings
+            .into_iter()
+            .map(|r| Ring::open(r, bytes))
+            .collect::<io::Result<_>>()
+            .map_err(failed)?;
+        Ok(Programs {
+            loaded,
+            links: Vec::new(),
+            shared,
+            rings,
+            lost_before: 0,
+            cpus: cpus.to_vec(),
+        })
     }
 
     /// Attaches the programs where they are not, and lets events flow, until a ring is full: then all programs stop.
@@ -82,7 +118,10 @@ impl Programs {
         for (name, program) in self.loaded.iter().skip(self.links.len()) {
             let link = command(RAW_TRACEPOINT_OPEN, &mut [0, program.as_raw_fd() as u64, 0]);
             let refused = |e: io::Error| {
-                io::Error::new(e.kind(), format!("a program cannot be attached to the tracepoint {name}: {e}"))
+                io::Error::new(
+                    e.kind(),
+                    format!("a program cannot be attached to the tracepoint {name}: {e}"),
+                )
             };
             self.links.push(link.map(descriptor).map_err(refused)?);
         }
@@ -150,12 +189,28 @@ impl Programs {
 fn command(number: libc::c_long, attributes: &mut [u64]) -> io::Result<libc::c_long> {
     // SAFETY: the kernel reads and writes no more of the attributes than is said; the addresses in them are of buffers
     // that outlive the call, and as long as the map's or the program's sizes, or the attribute before them, say.
-    done(unsafe { libc::syscall(libc::SYS_bpf, number, attributes.as_mut_ptr(), size_of_val(attributes)) })
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            number,
+            attributes.as_mut_ptr(),
+            size_of_val(attributes),
+        )
+    })
 }
 
 /// Sets an element of a map; `value` is as long as the map's values are.
 fn update(map: &OwnedFd, key: u32, value: &[u8]) -> io::Result<()> {
-    command(MAP_UPDATE, &mut [map.as_raw_fd() as u64, &raw const key as u64, value.as_ptr() as u64, 0]).map(drop)
+    command(
+        MAP_UPDATE,
+        &mut [
+            map.as_raw_fd() as u64,
+            &raw const key as u64,
+            value.as_ptr() as u64,
+            0,
+        ],
+    )
+    .map(drop)
 }
 
 fn descriptor(rc: libc::c_long) -> OwnedFd {
@@ -164,15 +219,33 @@ fn descriptor(rc: libc::c_long) -> OwnedFd {
 }
 
 /// A map with these sizes of key and value in bytes, and this many elements.
-fn map(kind: u32, [key, value, entries]: [u32; 3], flags: u32, inner: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+fn map(
+    kind: u32,
+    [key, value, entries]: [u32; 3],
+    flags: u32,
+    inner: Option<&OwnedFd>,
+) -> io::Result<OwnedFd> {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let inner = inner.map_or(0, |fd| fd.as_raw_fd() as u32);
-    command(MAP_CREATE, &mut [pair(kind, key), pair(value, entries), pair(flags, inner)]).map(descriptor)
+    command(
+        MAP_CREATE,
+        &mut [pair(kind, key), pair(value, entries), pair(flags, inner)],
+    )
+    .map(descriptor)
 }
 
 /// Reads an element of a map into `value`, which is as long as the map's values are.
 fn look_up<T>(map: &OwnedFd, key: u32, value: &mut [T]) -> io::Result<()> {
-    command(MAP_LOOKUP, &mut [map.as_raw_fd() as u64, &raw const key as u64, value.as_mut_ptr() as u64, 0]).map(drop)
+    command(
+        MAP_LOOKUP,
+        &mut [
+            map.as_raw_fd() as u64,
+            &raw const key as u64,
+            value.as_mut_ptr() as u64,
+            0,
+        ],
+    )
+    .map(drop)
 }
 
 /// What loads a program of this kind; the code must outlive the call.
@@ -197,7 +270,14 @@ fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, String> {
     attributes[3] = 1 | (log.len() as u64) << 32;
     attributes[4] = log.as_mut_ptr() as u64;
     _ = command(PROG_LOAD, &mut attributes).map(descriptor);
-    let text = String::from_utf8_lossy(log.split(|&b| b == 0).next().unwrap_or_default()).into_owned();
-    let reason = text.lines().rev().find(|l| !l.is_empty() && !l.starts_with("processed ")).unwrap_or_default();
-    Err(format!("the kernel refused the program for {name}: {error} ({reason})"))
+    let text =
+        String::from_utf8_lossy(log.split(|&b| b == 0).next().unwrap_or_default()).into_owned();
+    let reason = text
+        .lines()
+        .rev()
+        .find(|l| !l.is_empty() && !l.starts_with("processed "))
+        .unwrap_or_default();
+    Err(format!(
+        "the kernel refused the program for {name}: {error} ({reason})"
+    ))
 }

@@ -33,7 +33,8 @@ pub fn of(addresses: &[u64]) -> io::Result<HashMap<u64, String>> {
     command(FREEZE, &mut [format.as_raw_fd() as u64])?;
     let values = map(MAP_ARRAY, [4, VALUE as u32, 1], 0, None)?;
     let code = program(&format, &values);
-    let program = command(PROG_LOAD, &mut to_load(PROGRAM_RAW_TRACEPOINT, &code.0)).map(descriptor)?;
+    let program =
+        command(PROG_LOAD, &mut to_load(PROGRAM_RAW_TRACEPOINT, &code.0)).map(descriptor)?;
     let mut names = HashMap::new();
     for some in addresses.chunks(ADDRESSES) {
         let mut value = [0u8; VALUE];
@@ -46,7 +47,11 @@ pub fn of(addresses: &[u64]) -> io::Result<HashMap<u64, String>> {
         command(TEST_RUN, &mut run)?;
         look_up(&values, 0, &mut value)?;
         let places = value[8 * ADDRESSES..].chunks_exact(NAME);
-        names.extend(some.iter().zip(places).filter_map(|(&address, place)| Some((address, name(place)?))));
+        names.extend(
+            some.iter()
+                .zip(places)
+                .filter_map(|(&address, place)| Some((address, name(place)?))),
+        );
     }
     Ok(names)
 }
@@ -84,16 +89,27 @@ mod tests {
     #[test]
     fn a_name_stands_without_its_module_and_an_address_is_none() {
         assert_eq!(name(b"do_sys_open\0rest").as_deref(), Some("do_sys_open"));
-        assert_eq!(name(b"ext4_sync_file [ext4]\0").as_deref(), Some("ext4_sync_file"));
-        assert_eq!((name(b"0xffffffff81000000\0"), name(b"\0"), name(b"")), (None, None, None));
-        assert_eq!(name(&[b'x'; NAME]).map(|n| n.len()), Some(NAME), "one that was cut has no end");
+        assert_eq!(
+            name(b"ext4_sync_file [ext4]\0").as_deref(),
+            Some("ext4_sync_file")
+        );
+        assert_eq!(
+            (name(b"0xffffffff81000000\0"), name(b"\0"), name(b"")),
+            (None, None, None)
+        );
+        assert_eq!(
+            name(&[b'x'; NAME]).map(|n| n.len()),
+            Some(NAME),
+            "one that was cut has no end"
+        );
     }
 
     #[test]
     fn the_kernel_names_functions_as_its_list_does() {
         let list = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
         let function = |line| {
-            let [address, "t" | "T" | "w" | "W", name, ..] = *str::split_ascii_whitespace(line).collect::<Vec<_>>()
+            let [address, "t" | "T" | "w" | "W", name, ..] =
+                *str::split_ascii_whitespace(line).collect::<Vec<_>>()
             else {
                 return None;
             };
@@ -101,18 +117,35 @@ mod tests {
         };
         let text: Vec<(u64, &str)> = list.lines().filter_map(function).collect();
         // More than one run, of functions all over the list.
-        let some: Vec<u64> =
-            text.iter().map(|(a, _)| *a).step_by((text.len() / 150).max(1)).filter(|a| *a > 0).collect();
+        let some: Vec<u64> = text
+            .iter()
+            .map(|(a, _)| *a)
+            .step_by((text.len() / 150).max(1))
+            .filter(|a| *a > 0)
+            .collect();
         let named = match of(&some) {
             Ok(named) if !some.is_empty() => named,
             result => {
-                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{} functions, {:?}", some.len(), result.err());
+                assert_ne!(
+                    std::env::var("CI").as_deref(),
+                    Ok("true"),
+                    "{} functions, {:?}",
+                    some.len(),
+                    result.err()
+                );
                 return;
             }
         };
         // Several names may be of one address, and the list has names that the kernel does not print.
-        let same = some.iter().filter(|a| named.get(a).is_some_and(|name| text.contains(&(**a, name)))).count();
-        assert!(same * 10 >= some.len() * 9, "{same} of {} have the same name", some.len());
+        let same = some
+            .iter()
+            .filter(|a| named.get(a).is_some_and(|name| text.contains(&(**a, name))))
+            .count();
+        assert!(
+            same * 10 >= some.len() * 9,
+            "{same} of {} have the same name",
+            some.len()
+        );
         assert_eq!(of(&[8]).unwrap().len(), 0, "no function lies at 8");
     }
 }

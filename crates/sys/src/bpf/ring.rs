@@ -24,10 +24,26 @@ impl Ring {
     /// Maps a ring of this many bytes, a power of two.
     pub fn open(map: OwnedFd, bytes: usize) -> io::Result<Ring> {
         let page = page_bytes() as usize;
-        let mapped =
-            |length, protection, offset| Mapping::new(Some(map.as_fd()), length, protection, libc::MAP_SHARED, offset);
-        let (reader, writer) = (mapped(page, READ_WRITE, 0)?, mapped(page + 2 * bytes, libc::PROT_READ, page)?);
-        Ok(Ring { reader, writer, page, bytes, _map: map })
+        let mapped = |length, protection, offset| {
+            Mapping::new(
+                Some(map.as_fd()),
+                length,
+                protection,
+                libc::MAP_SHARED,
+                offset,
+            )
+        };
+        let (reader, writer) = (
+            mapped(page, READ_WRITE, 0)?,
+            mapped(page + 2 * bytes, libc::PROT_READ, page)?,
+        );
+        Ok(Ring {
+            reader,
+            writer,
+            page,
+            bytes,
+            _map: map,
+        })
     }
 
     fn positions(&self) -> (u64, u64) {
@@ -53,7 +69,8 @@ impl Ring {
         while tail < head {
             let at = self.page + (tail as usize & (self.bytes - 1));
             // SAFETY: a record begins within the data's first mapping, at a multiple of 8, with its length.
-            let length = unsafe { (*self.writer.start.add(at).cast::<AtomicU32>()).load(Ordering::Acquire) };
+            let length =
+                unsafe { (*self.writer.start.add(at).cast::<AtomicU32>()).load(Ordering::Acquire) };
             let size = (length & !(BUSY | DISCARDED)) as usize;
             if length & BUSY != 0 || size > self.bytes - 8 {
                 break;

@@ -33,17 +33,23 @@ pub fn groups_of(pid: i32) -> Vec<String> {
 fn most(text: &str) -> Option<String> {
     let lines = || paths(text).filter(|(_, path)| *path != "/");
     let named = lines().find(|(names, _)| names.is_empty() || *names == "name=systemd");
-    named.or_else(|| lines().max_by_key(|(_, path)| path.len())).map(|(_, path)| path.to_owned())
+    named
+        .or_else(|| lines().max_by_key(|(_, path)| path.len()))
+        .map(|(_, path)| path.to_owned())
 }
 
 /// Controllers and path of each line of `/proc/PID/cgroup`.
 fn paths(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'))
+    text.lines()
+        .filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }
 
 /// What a person calls a group: a container by the beginning of its number, else the last part of its path.
 pub fn short(path: &str) -> String {
-    let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/");
+    let last = path
+        .rsplit('/')
+        .find(|part| !part.is_empty())
+        .unwrap_or("/");
     match path.rsplit('/').find_map(container) {
         Some(id) => format!("container {}", &id[..SHOWN]),
         None => last.to_owned(),
@@ -76,40 +82,66 @@ pub fn find(wanted: impl Fn(&str) -> bool) -> Vec<Found> {
             *at += part.len() + 1;
             Some((*at - 1, part))
         });
-        ends.find(|(_, part)| wanted(part)).map(|(end, _)| path[..end].to_owned())
+        ends.find(|(_, part)| wanted(part))
+            .map(|(end, _)| path[..end].to_owned())
     })
 }
 
 /// The group with this path, and all processes in it and below.
 pub fn at(wanted: &str) -> Option<Found> {
     let wanted = wanted.trim_end_matches('/');
-    let below = |path: &str| path == wanted || path.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('/'));
+    let below = |path: &str| {
+        path == wanted
+            || path
+                .strip_prefix(wanted)
+                .is_some_and(|rest| rest.starts_with('/'))
+    };
     find_in(texts(), |path| below(path).then(|| wanted.to_owned())).pop()
 }
 
 fn texts() -> impl Iterator<Item = (i32, String)> {
     let text = |pid: i32| Some((pid, fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?));
-    sample::numbers(Path::new("/proc")).into_iter().filter_map(text)
+    sample::numbers(Path::new("/proc"))
+        .into_iter()
+        .filter_map(text)
 }
 
-fn find_in(texts: impl Iterator<Item = (i32, String)>, group: impl Fn(&str) -> Option<String>) -> Vec<Found> {
+fn find_in(
+    texts: impl Iterator<Item = (i32, String)>,
+    group: impl Fn(&str) -> Option<String>,
+) -> Vec<Found> {
     let mut found: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
     for (pid, text) in texts {
         for path in paths(&text).filter_map(|(_, path)| group(path)) {
             found.entry(path).or_default().insert(pid);
         }
     }
-    found.into_iter().map(|(path, pids)| Found { path, pids: pids.into_iter().collect() }).collect()
+    found
+        .into_iter()
+        .map(|(path, pids)| Found {
+            path,
+            pids: pids.into_iter().collect(),
+        })
+        .collect()
 }
 
 /// The directory of a group, among the mounts that this process sees: the one with most of its processes. `None` where
 /// it has none of them.
 pub fn directory(group: &Found) -> Option<PathBuf> {
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let mounts = parse_mountinfo(&mountinfo).into_iter().filter(|m| m.kind.starts_with("cgroup"));
+    let mounts = parse_mountinfo(&mountinfo)
+        .into_iter()
+        .filter(|m| m.kind.starts_with("cgroup"));
     let places = mounts.filter_map(|mount| Some(mount.point.join(mount.below(&group.path)?)));
-    let known = |dir: &PathBuf| of_directory(dir).iter().filter(|pid| group.pids.contains(pid)).count();
-    let counted = places.map(|dir| (known(&dir), dir)).filter(|(known, _)| *known > 0);
+    let known = |dir: &PathBuf| {
+        of_directory(dir)
+            .iter()
+            .filter(|pid| group.pids.contains(pid))
+            .count()
+    };
+    let counted = places
+        .map(|dir| (known(&dir), dir))
+        .filter(|(known, _)| *known > 0);
     counted.max_by_key(|(known, _)| *known).map(|(_, dir)| dir)
 }
 
@@ -120,7 +152,11 @@ pub fn of_directory(dir: &Path) -> Vec<i32> {
     for (dir, _) in tree(dir.to_owned()) {
         let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
         // A process of another name space is written as 0.
-        pids.extend(text.lines().filter_map(|line| line.trim().parse::<i32>().ok()).filter(|pid| *pid > 0));
+        pids.extend(
+            text.lines()
+                .filter_map(|line| line.trim().parse::<i32>().ok())
+                .filter(|pid| *pid > 0),
+        );
     }
     pids.into_iter().collect()
 }
@@ -133,9 +169,18 @@ pub(super) fn tree(root: PathBuf) -> impl Iterator<Item = (PathBuf, String)> {
     let mut last: Option<(PathBuf, String, usize)> = None;
     std::iter::from_fn(move || {
         if let Some((dir, path, depth)) = last.take().filter(|(.., depth)| *depth < DEEPEST) {
-            let below = fs::read_dir::<&PathBuf>(&dir).into_iter().flatten().flatten();
+            let below = fs::read_dir::<&PathBuf>(&dir)
+                .into_iter()
+                .flatten()
+                .flatten();
             let below = below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
-            todo.extend(below.map(|e| (e.path(), format!("{path}/{}", e.file_name().to_string_lossy()), depth + 1)));
+            todo.extend(below.map(|e| {
+                (
+                    e.path(),
+                    format!("{path}/{}", e.file_name().to_string_lossy()),
+                    depth + 1,
+                )
+            }));
         }
         last = todo.pop();
         last.clone().map(|(dir, path, _)| (dir, path))
@@ -152,8 +197,15 @@ mod tests {
     fn the_path_that_says_most_is_the_group() {
         let v1 = "9:name=systemd:/system.slice/db.service\n4:memory:/limits/of/something/long/that/is/not/it\n0::/\n";
         assert_eq!(most(v1).as_deref(), Some("/system.slice/db.service"));
-        assert_eq!(most("4:memory:/a/b\n1:cpu:/a\n0::/\n").as_deref(), Some("/a/b"));
-        assert_eq!(most("0::/a:b\n").as_deref(), Some("/a:b"), "a path may hold colons");
+        assert_eq!(
+            most("4:memory:/a/b\n1:cpu:/a\n0::/\n").as_deref(),
+            Some("/a/b")
+        );
+        assert_eq!(
+            most("0::/a:b\n").as_deref(),
+            Some("/a:b"),
+            "a path may hold colons"
+        );
         assert_eq!(most("0::/\n"), None);
     }
 
@@ -168,8 +220,14 @@ mod tests {
             assert_eq!(container(&part), Some(ID), "{part}");
         }
         assert_eq!(container("system.slice"), None);
-        assert_eq!(short(&format!("/kubepods/pod7/{ID}")), "container 3f2a1b4c5d6e");
-        assert_eq!((short("/system.slice/db.service"), short("/")), ("db.service".to_owned(), "/".to_owned()));
+        assert_eq!(
+            short(&format!("/kubepods/pod7/{ID}")),
+            "container 3f2a1b4c5d6e"
+        );
+        assert_eq!(
+            (short("/system.slice/db.service"), short("/")),
+            ("db.service".to_owned(), "/".to_owned())
+        );
     }
 
     #[test]
@@ -186,11 +244,21 @@ mod tests {
         };
         let unit = |path: &str| {
             let at = path.find("/db.service")?;
-            Some(path[..at + 11].to_owned()).filter(|_| path[at + 11..].is_empty() || path[at + 11..].starts_with('/'))
+            Some(path[..at + 11].to_owned())
+                .filter(|_| path[at + 11..].is_empty() || path[at + 11..].starts_with('/'))
         };
         let found = find_in(texts(), unit);
-        assert_eq!(found, [Found { path: "/system.slice/db.service".into(), pids: vec![1, 2, 4] }]);
-        assert!(find(|part| part == "no-such-group-anywhere").is_empty() && at("/no/such/group").is_none());
+        assert_eq!(
+            found,
+            [Found {
+                path: "/system.slice/db.service".into(),
+                pids: vec![1, 2, 4]
+            }]
+        );
+        assert!(
+            find(|part| part == "no-such-group-anywhere").is_empty()
+                && at("/no/such/group").is_none()
+        );
     }
 
     #[test]

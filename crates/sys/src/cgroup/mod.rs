@@ -55,7 +55,14 @@ pub enum Controller {
 
 impl Controller {
     /// All that we know.
-    pub const ALL: [Self; 6] = [Self::Cpu, Self::Cpuset, Self::Memory, Self::Io, Self::Pids, Self::Freezer];
+    pub const ALL: [Self; 6] = [
+        Self::Cpu,
+        Self::Cpuset,
+        Self::Memory,
+        Self::Io,
+        Self::Pids,
+        Self::Freezer,
+    ];
 
     /// The kernel's name for it.
     pub fn name(self, version: Version) -> &'static str {

@@ -44,7 +44,9 @@ impl Hierarchies {
         let quota = |paths: &Paths, h: &Hierarchy, group: &Path| {
             let dir = h.mount.join(group);
             let cpus = super::read::cpu_quota(paths, &dir, h.version)?;
-            let (file, to) = h.version.either(("cpu.cfs_quota_us", "-1"), ("cpu.max", "max"));
+            let (file, to) = h
+                .version
+                .either(("cpu.cfs_quota_us", "-1"), ("cpu.max", "max"));
             let was = paths.value(dir.join(file))?;
             Some((setting(dir.join(file), group, was, to.to_owned()), cpus))
         };
@@ -55,10 +57,18 @@ impl Hierarchies {
     pub fn weights(&self, which: Weights) -> Vec<Setting> {
         self.groups(Controller::Cpu, |paths, h, group| {
             // The usual weight, and the highest one.
-            let (file, usual, most) = h.version.either(("cpu.shares", 1024, 262_144), ("cpu.weight", 100, 10_000));
+            let (file, usual, most) = h
+                .version
+                .either(("cpu.shares", 1024, 262_144), ("cpu.weight", 100, 10_000));
             let file = h.mount.join(group).join(file);
-            let was: u64 = (group != Path::new("")).then(|| paths.number(&file)).flatten()?;
-            let to = if which == Weights::Lowered { usual } else { most };
+            let was: u64 = (group != Path::new(""))
+                .then(|| paths.number(&file))
+                .flatten()?;
+            let to = if which == Weights::Lowered {
+                usual
+            } else {
+                most
+            };
             (was < to).then(|| setting(file, group, was.to_string(), to.to_string()))
         })
     }
@@ -68,12 +78,18 @@ impl Hierarchies {
     pub fn cpusets(&self) -> Vec<Setting> {
         let whole = self.of(Controller::Cpuset).and_then(|h| {
             let paths = self.paths.as_ref()?;
-            ["cpuset.cpus.effective", "cpuset.cpus"].iter().find_map(|file| paths.value(h.mount.join(file)))
+            ["cpuset.cpus.effective", "cpuset.cpus"]
+                .iter()
+                .find_map(|file| paths.value(h.mount.join(file)))
         });
-        let Some(whole) = whole else { return Vec::new() };
+        let Some(whole) = whole else {
+            return Vec::new();
+        };
         let mut found = self.groups(Controller::Cpuset, |paths, h, group| {
             let file = h.mount.join(group).join("cpuset.cpus");
-            let was = (group != Path::new("")).then(|| paths.value(&file)).flatten()?;
+            let was = (group != Path::new(""))
+                .then(|| paths.value(&file))
+                .flatten()?;
             let shorter = parse_list(&was)?.len() < parse_list(&whole)?.len();
             shorter.then(|| setting(file, group, was, whole.clone()))
         });
@@ -82,14 +98,28 @@ impl Hierarchies {
     }
 
     /// What a closure finds in each group from the process's own to the root.
-    fn groups<T>(&self, controller: Controller, find: impl Fn(&Paths, &Hierarchy, &Path) -> Option<T>) -> Vec<T> {
-        let (Some(paths), Some(h)) = (self.paths.as_ref(), self.of(controller)) else { return Vec::new() };
-        h.own.ancestors().filter_map(|group| find(paths, h, group)).collect()
+    fn groups<T>(
+        &self,
+        controller: Controller,
+        find: impl Fn(&Paths, &Hierarchy, &Path) -> Option<T>,
+    ) -> Vec<T> {
+        let (Some(paths), Some(h)) = (self.paths.as_ref(), self.of(controller)) else {
+            return Vec::new();
+        };
+        h.own
+            .ancestors()
+            .filter_map(|group| find(paths, h, group))
+            .collect()
     }
 }
 
 fn setting(file: PathBuf, group: &Path, was: String, to: String) -> Setting {
-    Setting { file, group: Path::new("/").join(group), was, to }
+    Setting {
+        file,
+        group: Path::new("/").join(group),
+        was,
+        to,
+    }
 }
 
 /// Writes to a control file of a group that is there. The file system is asked of the open descriptor, and no link is
@@ -98,9 +128,16 @@ fn setting(file: PathBuf, group: &Path, was: String, to: String) -> Setting {
 /// # Errors
 /// The kernel's; `PermissionDenied` where it is no control file.
 pub fn write_setting(file: &Path, value: &str) -> io::Result<()> {
-    let fd = open(file, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
+    let fd = open(
+        file,
+        OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     if !is_of_groups(&fstatfs(fd.as_fd())?) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is no file of a control group"));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it is no file of a control group",
+        ));
     }
     File::from(fd).write_all(value.as_bytes())
 }
@@ -115,9 +152,13 @@ pub(crate) fn is_of_groups(found: &StatFs) -> bool {
 
 /// Whether a journal may say that a file of a group held this.
 pub(crate) fn is_setting(file: &str, content: &str) -> bool {
-    let number = |text: &str| !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
+    let number = |text: &str| {
+        !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit())
+    };
     match file {
-        "cpu.max" => content.split_once(' ').is_some_and(|(quota, period)| number(quota) && number(period)),
+        "cpu.max" => content
+            .split_once(' ')
+            .is_some_and(|(quota, period)| number(quota) && number(period)),
         "cpu.cfs_quota_us" | "cpu.shares" | "cpu.weight" => number(content),
         "cpuset.cpus" => content.len() <= 4096 && parse_list(content).is_some(),
         "freezer.state" => content == "THAWED",
@@ -144,7 +185,12 @@ mod tests {
     }
 
     fn told(s: &Setting) -> (&str, &str, &str, &str) {
-        (s.file.to_str().unwrap(), s.group.to_str().unwrap(), s.was.as_str(), s.to.as_str())
+        (
+            s.file.to_str().unwrap(),
+            s.group.to_str().unwrap(),
+            s.was.as_str(),
+            s.to.as_str(),
+        )
     }
 
     #[test]
@@ -168,7 +214,10 @@ mod tests {
         ]);
         let quotas = groups.quotas();
         assert_eq!(
-            quotas.iter().map(|(s, cpus)| (told(s), *cpus)).collect::<Vec<_>>(),
+            quotas
+                .iter()
+                .map(|(s, cpus)| (told(s), *cpus))
+                .collect::<Vec<_>>(),
             [(("/cg/cpu/a/cpu.cfs_quota_us", "/a", "50000", "-1"), 0.5)]
         );
         let weights = |which| groups.weights(which);
@@ -178,15 +227,25 @@ mod tests {
         );
         assert_eq!(weights(Weights::Lowered)[0].to, "1024");
         let sets = groups.cpusets();
-        let expected = [("/cg/set/a/cpuset.cpus", "/a", "0-1", "0-3"), ("/cg/set/a/b/cpuset.cpus", "/a/b", "0", "0-3")];
-        assert_eq!(sets.iter().map(told).collect::<Vec<_>>(), expected, "the outermost first");
+        let expected = [
+            ("/cg/set/a/cpuset.cpus", "/a", "0-1", "0-3"),
+            ("/cg/set/a/b/cpuset.cpus", "/a/b", "0", "0-3"),
+        ];
+        assert_eq!(
+            sets.iter().map(told).collect::<Vec<_>>(),
+            expected,
+            "the outermost first"
+        );
     }
 
     #[test]
     fn version_2_has_them_in_one() {
         let (_dir, groups) = tree(&[
             ("proc/7/cgroup", "0::/slice/db\n"),
-            ("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n"),
+            (
+                "proc/self/mountinfo",
+                "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n",
+            ),
             ("cg/cgroup.controllers", "cpuset cpu\n"),
             ("cg/slice/cpu.max", "150000 100000\n"),
             ("cg/slice/db/cpu.max", "max 100000\n"),
@@ -197,7 +256,11 @@ mod tests {
             ("cg/slice/db/cpuset.cpus", "1\n"),
         ]);
         assert_eq!(
-            groups.quotas().iter().map(|(s, _)| told(s)).collect::<Vec<_>>(),
+            groups
+                .quotas()
+                .iter()
+                .map(|(s, _)| told(s))
+                .collect::<Vec<_>>(),
             [("/cg/slice/cpu.max", "/slice", "150000 100000", "max")]
         );
         let lowered = groups.weights(Weights::Lowered);
@@ -214,9 +277,12 @@ mod tests {
 
     #[test]
     fn only_what_a_kernel_writes_there_is_a_setting_and_only_a_control_file_is_written() {
-        for (file, content) in
-            [("cpu.max", "150000 100000"), ("cpu.shares", "2"), ("cpuset.cpus", "0-1,4"), ("freezer.state", "THAWED")]
-        {
+        for (file, content) in [
+            ("cpu.max", "150000 100000"),
+            ("cpu.shares", "2"),
+            ("cpuset.cpus", "0-1,4"),
+            ("freezer.state", "THAWED"),
+        ] {
             assert!(is_setting(file, content), "{file}");
         }
         for (file, content) in [
@@ -231,7 +297,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("cpu.shares");
         fs::write(&file, "1024").unwrap();
-        assert_eq!(write_setting(&file, "5").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(
+            write_setting(&file, "5").unwrap_err().kind(),
+            io::ErrorKind::PermissionDenied
+        );
         assert_eq!(fs::read_to_string(&file).unwrap(), "1024");
     }
 }

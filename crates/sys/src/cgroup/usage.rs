@@ -49,13 +49,23 @@ fn hierarchy(root: PathBuf, found: &mut BTreeMap<String, Usage>) {
     for (path, usage) in &whole {
         if let Some((parent, _)) = path.rsplit_once('/') {
             let sum = below.entry(parent.to_owned()).or_default();
-            *sum = combined(*sum, *usage, |a, b| a.zip(b).map(|(a, b)| a + b).or(a).or(b));
+            *sum = combined(*sum, *usage, |a, b| {
+                a.zip(b).map(|(a, b)| a + b).or(a).or(b)
+            });
         }
     }
     for (path, usage) in whole {
         let of_children = below.get(&path).copied().unwrap_or_default();
-        let own = combined(usage, of_children, |all, part| all.map(|all| (all - part.unwrap_or(0.0)).max(0.0)));
-        let known = found.entry(if path.is_empty() { "/".to_owned() } else { path }).or_default();
+        let own = combined(usage, of_children, |all, part| {
+            all.map(|all| (all - part.unwrap_or(0.0)).max(0.0))
+        });
+        let known = found
+            .entry(if path.is_empty() {
+                "/".to_owned()
+            } else {
+                path
+            })
+            .or_default();
         *known = combined(*known, own, |old, new| new.or(old));
     }
 }
@@ -73,20 +83,29 @@ fn read(dir: &std::path::Path) -> Usage {
     let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
     let number = |name: &str| text(name).and_then(|t| t.trim().parse::<f64>().ok());
     // Version 2 tells microseconds, version 1 nanoseconds.
-    let stat = text("cpu.stat")
-        .and_then(|t| t.lines().find_map(|l| l.strip_prefix("usage_usec ")?.trim().parse::<f64>().ok()));
+    let stat = text("cpu.stat").and_then(|t| {
+        t.lines()
+            .find_map(|l| l.strip_prefix("usage_usec ")?.trim().parse::<f64>().ok())
+    });
     Usage {
-        cpu_s: stat.map(|us| us * 1e-6).or_else(|| number("cpuacct.usage").map(|ns| ns * 1e-9)),
-        disk_bytes: text("io.stat")
-            .map(|t| io_stat(&t))
-            .or_else(|| text("blkio.throttle.io_service_bytes_recursive").map(|t| service_bytes(&t))),
+        cpu_s: stat
+            .map(|us| us * 1e-6)
+            .or_else(|| number("cpuacct.usage").map(|ns| ns * 1e-9)),
+        disk_bytes: text("io.stat").map(|t| io_stat(&t)).or_else(|| {
+            text("blkio.throttle.io_service_bytes_recursive").map(|t| service_bytes(&t))
+        }),
         memory_bytes: number("memory.current").or_else(|| number("memory.usage_in_bytes")),
     }
 }
 
 /// `254:0 rbytes=4096 wbytes=8192 rios=1 …`
 fn io_stat(text: &str) -> f64 {
-    let bytes = |word: &str| word.strip_prefix("rbytes=").or_else(|| word.strip_prefix("wbytes="))?.parse::<f64>().ok();
+    let bytes = |word: &str| {
+        word.strip_prefix("rbytes=")
+            .or_else(|| word.strip_prefix("wbytes="))?
+            .parse::<f64>()
+            .ok()
+    };
     text.split_ascii_whitespace().filter_map(bytes).sum()
 }
 
@@ -119,12 +138,22 @@ mod tests {
         write("cg/a/cpu.stat", "usage_usec 5000000\nuser_usec 1\n");
         write("cg/a/io.stat", "254:0 rbytes=100 wbytes=50 rios=3\n");
         write("cg/a/b/cpu.stat", "usage_usec 3000000\n");
-        write("cg/a/b/io.stat", "254:0 rbytes=100 wbytes=0\n254:1 wbytes=20\n");
+        write(
+            "cg/a/b/io.stat",
+            "254:0 rbytes=100 wbytes=0\n254:1 wbytes=20\n",
+        );
         write("old/cgroup.procs", "");
         write("old/a/memory.usage_in_bytes", "4096\n");
-        write("old/c/blkio.throttle.io_service_bytes_recursive", "8:0 Read 10\n8:0 Write 20\n8:0 Sync 30\nTotal 30\n");
+        write(
+            "old/c/blkio.throttle.io_service_bytes_recursive",
+            "8:0 Read 10\n8:0 Write 20\n8:0 Sync 30\nTotal 30\n",
+        );
         let found = all(&Paths::under(dir.path()));
-        let usage = |cpu_s, disk_bytes, memory_bytes| Usage { cpu_s, disk_bytes, memory_bytes };
+        let usage = |cpu_s, disk_bytes, memory_bytes| Usage {
+            cpu_s,
+            disk_bytes,
+            memory_bytes,
+        };
         assert_eq!(found["/a"], usage(Some(2.0), Some(30.0), Some(4096.0)));
         assert_eq!(found["/a/b"], usage(Some(3.0), Some(120.0), None));
         assert_eq!(found["/c"], usage(None, Some(30.0), None));

@@ -63,7 +63,8 @@ pub fn areas(entries: &Entries) -> Areas {
 
 /// The numbers of the entries in the order in which they are undone: what ends processes, then the newest first.
 pub fn order(entries: &Entries) -> Vec<u64> {
-    let (kills, others): (Vec<u64>, Vec<u64>) = entries.keys().rev().partition(|n| entries[n].undo.kills());
+    let (kills, others): (Vec<u64>, Vec<u64>) =
+        entries.keys().rev().partition(|n| entries[n].undo.kills());
     kills.into_iter().chain(others).collect()
 }
 
@@ -77,10 +78,14 @@ pub fn parse(text: &str) -> Result<Entries, String> {
     let mut entries = Entries::new();
     for (number, line) in whole.lines().enumerate() {
         let wrong = |why: &str| format!("line {} of the journal: {why}", number + 1);
-        match serde_json::from_str(line).map_err(|_| wrong("it is not one that this version writes"))? {
+        match serde_json::from_str(line)
+            .map_err(|_| wrong("it is not one that this version writes"))?
+        {
             Line::Struck { struck } => drop(entries.remove(&struck)),
             Line::Made { of, made } => match entries.get_mut(&of) {
-                Some(entry) if matches!(entry.undo, Undo::RemoveDirectory { .. }) => entry.made = Some(made),
+                Some(entry) if matches!(entry.undo, Undo::RemoveDirectory { .. }) => {
+                    entry.made = Some(made)
+                }
                 _ => return Err(wrong("it speaks of a directory that is not in it")),
             },
             Line::Entry { n, entry } => {
@@ -96,12 +101,24 @@ pub fn parse(text: &str) -> Result<Entries, String> {
 
 /// Refuses an entry that may not come after these. A directory that is about to be made is in itself.
 fn check(entry: &Entry, before: &Entries) -> Result<(), &'static str> {
-    permit::check(&entry.undo, &Areas(before.values().chain([entry]).filter_map(own_area).collect()))
+    permit::check(
+        &entry.undo,
+        &Areas(
+            before
+                .values()
+                .chain([entry])
+                .filter_map(own_area)
+                .collect(),
+        ),
+    )
 }
 
 fn own_area(entry: &Entry) -> Option<Area> {
     match &entry.undo {
-        Undo::RemoveDirectory { path } => Some(Area { path: path.clone(), made: entry.made }),
+        Undo::RemoveDirectory { path } => Some(Area {
+            path: path.clone(),
+            made: entry.made,
+        }),
         _ => None,
     }
 }
@@ -121,21 +138,38 @@ pub struct Log {
 impl Log {
     /// A new journal in this directory.
     pub fn create(dir: &Dir) -> io::Result<Log> {
-        Ok(Log { file: dir.new_file(NAME)?, bytes: 0, began: 0, next: 0, entries: Entries::new() })
+        Ok(Log {
+            file: dir.new_file(NAME)?,
+            bytes: 0,
+            began: 0,
+            next: 0,
+            entries: Entries::new(),
+        })
     }
 
     /// The journal that another process left in this directory; `Ok(Err(…))` says in a sentence why it is not undone.
     pub fn open(dir: &Dir) -> io::Result<Result<Log, String>> {
         let file = dir.file(NAME)?;
         let text = match read_bounded(&file, MOST_BYTES) {
-            Err(e) if matches!(e.kind(), io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidData) => {
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidData
+                ) =>
+            {
                 return Ok(Err(format!("the journal: {e}")));
             }
             other => other?,
         };
         Ok(parse(&text).map(|entries| {
             let next = entries.keys().next_back().map_or(0, |n| n + 1);
-            Log { file, bytes: text.len() as u64, began: 0, next, entries }
+            Log {
+                file,
+                bytes: text.len() as u64,
+                began: 0,
+                next,
+                entries,
+            }
         }))
     }
 
@@ -146,15 +180,25 @@ impl Log {
     /// be undone.
     pub fn record(&mut self, dir: &Dir, undo: Undo) -> io::Result<u64> {
         let entry = Entry { undo, made: None };
-        check(&entry, &self.entries)
-            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, format!("{why}: {:?}", entry.undo)))?;
+        check(&entry, &self.entries).map_err(|why| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{why}: {:?}", entry.undo),
+            )
+        })?;
         if self.bytes > self.began + GROWN {
             self.write_anew(dir)?;
         }
         let n = self.next;
-        let line = to_line(&Line::Entry { n, entry: entry.clone() });
+        let line = to_line(&Line::Entry {
+            n,
+            entry: entry.clone(),
+        });
         if self.bytes + line.len() as u64 > MOST_BYTES - RESERVE {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the journal is full"));
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "the journal is full",
+            ));
         }
         self.append(&line)?;
         self.file.sync_data()?;
@@ -185,9 +229,12 @@ impl Log {
     /// # Errors
     /// A sentence; the entry stays.
     pub fn undo(&mut self, n: u64) -> Result<(), String> {
-        let Some(entry) = self.entries.get(&n) else { return Ok(()) };
+        let Some(entry) = self.entries.get(&n) else {
+            return Ok(());
+        };
         entry.undo.apply(&areas(&self.entries))?;
-        self.strike(n).map_err(|e| format!("cannot write the journal: {e}"))
+        self.strike(n)
+            .map_err(|e| format!("cannot write the journal: {e}"))
     }
 
     fn append(&mut self, line: &str) -> io::Result<()> {
@@ -197,8 +244,16 @@ impl Log {
 
     /// Replaces the file by one without what was undone.
     fn write_anew(&mut self, dir: &Dir) -> io::Result<()> {
-        let text: String =
-            self.entries.iter().map(|(n, entry)| to_line(&Line::Entry { n: *n, entry: entry.clone() })).collect();
+        let text: String = self
+            .entries
+            .iter()
+            .map(|(n, entry)| {
+                to_line(&Line::Entry {
+                    n: *n,
+                    entry: entry.clone(),
+                })
+            })
+            .collect();
         dir.remove(NEW_NAME, None)?;
         let mut file = dir.new_file(NEW_NAME)?;
         file.write_all(text.as_bytes())?;

@@ -13,7 +13,10 @@ use crate::cgroup::{Place, is_of_groups, is_setting};
 use crate::owned::is_random_name;
 
 /// The switches that a lab turns, and turns back.
-const SWITCHES: [&str; 2] = ["/sys/kernel/mm/transparent_hugepage/enabled", "/sys/module/zswap/parameters/enabled"];
+const SWITCHES: [&str; 2] = [
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/module/zswap/parameters/enabled",
+];
 /// What the names of our control groups begin with.
 const GROUPS: &str = "fingerpost-";
 const CONTROLLERS: [&str; 6] = ["cpu", "cpuset", "io", "memory", "pids", "hugetlb"];
@@ -25,13 +28,23 @@ pub const PREFIXES: [&str; 2] = ["fingerpost-", ".fingerpost-"];
 
 /// Refuses, with a reason, an entry that this version cannot have written.
 pub fn check(undo: &Undo, areas: &Areas) -> Result<(), &'static str> {
-    let within = |path: &Path| areas.find(path).is_some_and(|(_, rest)| rest != Path::new(""));
+    let within = |path: &Path| {
+        areas
+            .find(path)
+            .is_some_and(|(_, rest)| rest != Path::new(""))
+    };
     let permitted = match undo {
         Undo::KillGroup { pgid, boot, .. } => *pgid > 1 && boot.len() <= 64,
         Undo::RemoveDirectory { path } => plain(path) && is_area_name(path.file_name()),
-        Undo::RemovePath { path } | Undo::RemoveSegment { note: path } => plain(path) && within(path),
-        Undo::Unmount { path } => plain(path) && areas.0.iter().any(|area| path.parent() == Some(&area.path)),
-        Undo::WriteFile { path, content } => SWITCHES.iter().any(|s| Path::new(s) == path) && is_switch_value(content),
+        Undo::RemovePath { path } | Undo::RemoveSegment { note: path } => {
+            plain(path) && within(path)
+        }
+        Undo::Unmount { path } => {
+            plain(path) && areas.0.iter().any(|area| path.parent() == Some(&area.path))
+        }
+        Undo::WriteFile { path, content } => {
+            SWITCHES.iter().any(|s| Path::new(s) == path) && is_switch_value(content)
+        }
         Undo::RemoveGroup { place } => is_group_place(place),
         Undo::KillMembers { directory } => is_group(directory),
         Undo::KillMarked { scratch } => areas.0.iter().any(|area| area.path == *scratch),
@@ -40,31 +53,46 @@ pub fn check(undo: &Undo, areas: &Areas) -> Result<(), &'static str> {
         Undo::SwapOn { path, priority } => {
             plain(path) && (i32::from(i16::MIN)..=i32::from(i16::MAX)).contains(priority)
         }
-        Undo::LoopDetach { device, backing, .. } => {
-            is_numbered(device, "/dev/loop") && (is_numbered(backing, "/dev/loop") || within(backing))
+        Undo::LoopDetach {
+            device, backing, ..
+        } => {
+            is_numbered(device, "/dev/loop")
+                && (is_numbered(backing, "/dev/loop") || within(backing))
         }
         Undo::Unthrottle { file, device } => {
-            is_named_in_group(file, |n| n.starts_with("blkio.throttle.") && n.ends_with("_device"))
-                && is_device_number(device)
+            is_named_in_group(file, |n| {
+                n.starts_with("blkio.throttle.") && n.ends_with("_device")
+            }) && is_device_number(device)
         }
         Undo::ZramReset { number, .. } => *number <= 1 << 20,
-        Undo::GroupSetting { file, content } => is_named_in_group(file, |name| is_setting(name, content)),
+        Undo::GroupSetting { file, content } => {
+            is_named_in_group(file, |name| is_setting(name, content))
+        }
         Undo::Threads { before } => before.is_plausible(),
         Undo::Autogroup { before } => before.is_plausible(),
         Undo::Continue { processes, boot } => {
             boot.len() <= 64 && processes.len() <= MOST && processes.iter().all(|(pid, _)| *pid > 1)
         }
     };
-    if permitted { Ok(()) } else { Err("an entry is not one that this version writes") }
+    if permitted {
+        Ok(())
+    } else {
+        Err("an entry is not one that this version writes")
+    }
 }
 
 /// From `/` on, without `.` and `..`.
 fn plain(path: &Path) -> bool {
     let mut steps = path.components();
-    let plain = steps.next() == Some(Component::RootDir) && steps.all(|step| matches!(step, Component::Normal(_)));
+    let plain = steps.next() == Some(Component::RootDir)
+        && steps.all(|step| matches!(step, Component::Normal(_)));
     plain
         && path.as_os_str().len() < 4096
-        && path.components().collect::<std::path::PathBuf>().as_os_str() == path.as_os_str()
+        && path
+            .components()
+            .collect::<std::path::PathBuf>()
+            .as_os_str()
+            == path.as_os_str()
 }
 
 fn is_area_name(name: Option<&OsStr>) -> bool {
@@ -80,7 +108,10 @@ fn is_group_place(place: &Place) -> bool {
     is_group(&place.directory)
         && plain(&place.home)
         && in_groups(&place.home)
-        && place.enabled.iter().all(|c| CONTROLLERS.contains(&c.as_str()))
+        && place
+            .enabled
+            .iter()
+            .all(|c| CONTROLLERS.contains(&c.as_str()))
 }
 
 fn is_group(directory: &Path) -> bool {
@@ -89,19 +120,27 @@ fn is_group(directory: &Path) -> bool {
 
 /// Whether it is a file or group of such a name in a control group.
 fn is_named_in_group(path: &Path, named: impl Fn(&str) -> bool) -> bool {
-    plain(path) && path.file_name().and_then(OsStr::to_str).is_some_and(named) && path.parent().is_some_and(in_groups)
+    plain(path)
+        && path.file_name().and_then(OsStr::to_str).is_some_and(named)
+        && path.parent().is_some_and(in_groups)
 }
 
 /// Whether a directory is of the file system of control groups. One that has gone needs no undoing, and harms nobody.
 fn in_groups(directory: &Path) -> bool {
-    statfs(directory).map_or_else(|e| e == rustix::io::Errno::NOENT, |found| is_of_groups(&found))
+    statfs(directory).map_or_else(
+        |e| e == rustix::io::Errno::NOENT,
+        |found| is_of_groups(&found),
+    )
 }
 
 fn is_numbered(path: &Path, prefix: &str) -> bool {
     let digits = path.to_str().and_then(|text| text.strip_prefix(prefix));
-    digits.is_some_and(|digits| (1..=9).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit()))
+    digits.is_some_and(|digits| {
+        (1..=9).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit())
+    })
 }
 
 fn is_device_number(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(major, minor)| major.parse::<u32>().is_ok() && minor.parse::<u32>().is_ok())
+    text.split_once(':')
+        .is_some_and(|(major, minor)| major.parse::<u32>().is_ok() && minor.parse::<u32>().is_ok())
 }

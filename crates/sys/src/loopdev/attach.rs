@@ -29,8 +29,11 @@ pub fn attach(scratch: &mut Scratch, backing: &Path) -> io::Result<Attached> {
     let backing = fs::canonicalize(backing)?;
     for _ in 0..ATTEMPTS {
         let (device, made) = find_free()?;
-        let ticket =
-            scratch.record(Undo::LoopDetach { device: device.clone(), backing: backing.clone(), remove: made })?;
+        let ticket = scratch.record(Undo::LoopDetach {
+            device: device.clone(),
+            backing: backing.clone(),
+            remove: made,
+        })?;
         match put_behind(&device, &backing) {
             Ok(()) => return Ok(Attached { device, ticket }),
             Err(e) => {
@@ -41,7 +44,10 @@ pub fn attach(scratch: &mut Scratch, backing: &Path) -> io::Result<Attached> {
             }
         }
     }
-    Err(io::Error::new(io::ErrorKind::ResourceBusy, "every free loop device was taken by another process"))
+    Err(io::Error::new(
+        io::ErrorKind::ResourceBusy,
+        "every free loop device was taken by another process",
+    ))
 }
 
 #[cfg(test)]
@@ -52,16 +58,27 @@ mod tests {
     #[test]
     fn a_file_is_put_behind_a_device_and_taken_away_by_the_journal() {
         if !crate::system::is_root() || !Path::new("/dev/loop-control").exists() {
-            assert!(std::env::var_os("CI").is_none(), "needs root and loop devices");
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "needs root and loop devices"
+            );
             return eprintln!("skipped: needs root and loop devices");
         }
         let dir = tempfile::tempdir().unwrap();
         let mut scratch = Scratch::create_in(&dir.path().join("root")).unwrap();
         let image = scratch.path().join("image");
         fs::write(&image, [0; 1 << 16]).unwrap();
-        let of_image = || numbers().into_iter().filter(|n| backing_of(*n).as_deref() == Some(&image)).count();
+        let of_image = || {
+            numbers()
+                .into_iter()
+                .filter(|n| backing_of(*n).as_deref() == Some(&image))
+                .count()
+        };
         let attached = attach(&mut scratch, &image).unwrap();
-        assert_eq!(backing_of(number_of(&attached.device).unwrap()).as_deref(), Some(&*image));
+        assert_eq!(
+            backing_of(number_of(&attached.device).unwrap()).as_deref(),
+            Some(&*image)
+        );
         scratch.undo(attached.ticket).unwrap();
         assert_eq!(of_image(), 0);
         attach(&mut scratch, &image).unwrap();

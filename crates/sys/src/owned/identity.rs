@@ -25,7 +25,10 @@ pub struct Identity {
 pub fn identity(stat: &Stat) -> Identity {
     // The width of both differs between architectures.
     #[allow(clippy::unnecessary_cast)]
-    Identity { dev: stat.st_dev as u64, ino: stat.st_ino as u64 }
+    Identity {
+        dev: stat.st_dev as u64,
+        ino: stat.st_ino as u64,
+    }
 }
 
 /// A name that nobody can foresee.
@@ -33,7 +36,9 @@ pub fn random_name(prefix: &str) -> io::Result<String> {
     let mut bytes = [0; RANDOM];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     // 256 is no multiple of 36, so that some characters come up an eighth more often: nothing that helps guessing.
-    let letters = bytes.iter().map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()]));
+    let letters = bytes
+        .iter()
+        .map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()]));
     Ok(prefix.chars().chain(letters).collect())
 }
 

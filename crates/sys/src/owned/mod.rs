@@ -78,7 +78,11 @@ impl Dir {
     pub fn private(&self, name: impl AsRef<OsStr>) -> io::Result<Dir> {
         let dir = self.own(name)?;
         let stat = fs::fstat(&dir.fd)?;
-        if stat.st_mode & 0o077 != 0 { Err(not_ours(&dir.path, &stat)) } else { Ok(dir) }
+        if stat.st_mode & 0o077 != 0 {
+            Err(not_ours(&dir.path, &stat))
+        } else {
+            Ok(dir)
+        }
     }
 
     /// Whether it is ours, and closed to everybody else.
@@ -89,21 +93,35 @@ impl Dir {
 
     /// Opens a private directory, and makes it where there is none.
     pub fn private_or_new(&self, name: &str) -> io::Result<Dir> {
-        unless(fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o700)).map_err(io::Error::from), &[libc::EEXIST])?;
+        unless(
+            fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o700)).map_err(io::Error::from),
+            &[libc::EEXIST],
+        )?;
         self.private(name)
     }
 
     /// Makes a file of ours with this name, which must be free. Others cannot open it.
     pub fn new_file(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDWR | OFlags::APPEND;
-        Ok(File::from(fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o600))?))
+        let flags = OFlags::CREATE
+            | OFlags::EXCL
+            | OFlags::NOFOLLOW
+            | OFlags::CLOEXEC
+            | OFlags::RDWR
+            | OFlags::APPEND;
+        Ok(File::from(fs::openat(
+            &self.fd,
+            name,
+            flags,
+            Mode::from_raw_mode(0o600),
+        )?))
     }
 
     /// Opens a file that [`Dir::new_file`] made, to be read and appended to. Refuses what is not ours, not a plain
     /// file, or open to others.
     pub fn file(&self, name: &str) -> io::Result<File> {
         // Without O_NONBLOCK, opening a FIFO would wait for its other end.
-        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags =
+            OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = fs::openat(&self.fd, name, flags, Mode::empty())?;
         let stat = fs::fstat(&fd)?;
         let plain = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 1;
@@ -116,7 +134,12 @@ impl Dir {
     /// Opens what lies below, by a path of several steps in directories that may belong to others. No link is followed
     /// and no step leads out.
     pub fn below(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-        Ok(beneath::open_below(self.fd.as_fd(), path, flags, Links::None)?)
+        Ok(beneath::open_below(
+            self.fd.as_fd(),
+            path,
+            flags,
+            Links::None,
+        )?)
     }
 
     /// The names of what is in it.
@@ -125,13 +148,20 @@ impl Dir {
     }
 
     /// Removes what has this name, with all that is in it. Links are removed, not followed.
-    pub fn remove(&self, name: impl AsRef<OsStr>, expected: Option<Identity>) -> io::Result<Removal> {
+    pub fn remove(
+        &self,
+        name: impl AsRef<OsStr>,
+        expected: Option<Identity>,
+    ) -> io::Result<Removal> {
         remove::remove(self.fd.as_fd(), name.as_ref(), expected)
     }
 
     /// Removes an empty directory; one that is not there is no error.
     pub fn remove_empty(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        unless(fs::unlinkat(&self.fd, name.as_ref(), AtFlags::REMOVEDIR).map_err(io::Error::from), &[libc::ENOENT])
+        unless(
+            fs::unlinkat(&self.fd, name.as_ref(), AtFlags::REMOVEDIR).map_err(io::Error::from),
+            &[libc::ENOENT],
+        )
     }
 
     /// When it was changed last, in seconds since 1970.
@@ -159,14 +189,20 @@ pub fn try_lock(file: impl AsFd) -> io::Result<bool> {
 pub fn read_bounded(file: impl Read, most: u64) -> io::Result<String> {
     let mut text = String::new();
     if file.take(most + 1).read_to_string(&mut text)? as u64 > most {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes")));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {most} bytes"),
+        ));
     }
     Ok(text)
 }
 
 fn not_ours(path: &Path, stat: &Stat) -> io::Error {
     let (owner, mode) = (stat.st_uid, stat.st_mode & 0o7777);
-    let sentence = format!("{} is not this user's alone (owner {owner}, mode {mode:04o}): remove it", path.display());
+    let sentence = format!(
+        "{} is not this user's alone (owner {owner}, mode {mode:04o}): remove it",
+        path.display()
+    );
     io::Error::new(io::ErrorKind::PermissionDenied, sentence)
 }
 

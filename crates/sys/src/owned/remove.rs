@@ -37,7 +37,9 @@ pub fn remove(parent: BorrowedFd, name: &OsStr, expected: Option<Identity>) -> i
     let deadline = Instant::now() + WRITERS_END;
     loop {
         match once(parent, name, expected) {
-            Err(Errno::NOTEMPTY) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            Err(Errno::NOTEMPTY) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5))
+            }
             Err(Errno::NOENT) => return Ok(Removal::Gone),
             Err(Errno::XDEV) => return Err(io::Error::other("a file system is mounted in it")),
             other => return Ok(other?),
@@ -68,7 +70,12 @@ fn once(parent: BorrowedFd, name: &OsStr, expected: Option<Identity>) -> Result<
 
 /// Opens a directory for reading, if its name is no link.
 pub fn open(parent: BorrowedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    fs::openat(parent, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    fs::openat(
+        parent,
+        name,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
 }
 
 /// Removes what is in a directory on this device; `top` takes what lies too deep.
@@ -100,11 +107,22 @@ fn empty(dir: BorrowedFd, top: BorrowedFd, dev: u64, depth: usize) -> Result<(),
     }
     // What was moved up came behind the reading of the names.
     let moved_up = depth == 0
-        && names(dir).is_ok_and(|names| names.iter().any(|name| name.as_bytes().starts_with(MOVED.as_bytes())));
-    if moved_up { empty(dir, top, dev, 0) } else { Ok(()) }
+        && names(dir).is_ok_and(|names| {
+            names
+                .iter()
+                .any(|name| name.as_bytes().starts_with(MOVED.as_bytes()))
+        });
+    if moved_up {
+        empty(dir, top, dev, 0)
+    } else {
+        Ok(())
+    }
 }
 
 /// The names in a directory.
 pub fn names(dir: BorrowedFd) -> io::Result<Vec<OsString>> {
-    Ok(beneath::entries(dir)?.into_iter().map(|(name, _)| OsString::from_vec(name)).collect())
+    Ok(beneath::entries(dir)?
+        .into_iter()
+        .map(|(name, _)| OsString::from_vec(name))
+        .collect())
 }

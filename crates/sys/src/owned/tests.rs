@@ -15,9 +15,15 @@ fn a_directory_that_others_could_change_is_refused_wherever_it_lies_on_the_way()
     assert!(Dir::open(&inner, Trust::Strict).is_ok());
     mode(&open, 0o777);
     let refused = Dir::open(&inner, Trust::Strict).unwrap_err().to_string();
-    assert!(refused.contains("/open ") && refused.contains("0777"), "{refused}");
+    assert!(
+        refused.contains("/open ") && refused.contains("0777"),
+        "{refused}"
+    );
     mode(&open, 0o1777);
-    assert!(Dir::open(&inner, Trust::Strict).is_ok(), "a sticky directory keeps what is ours");
+    assert!(
+        Dir::open(&inner, Trust::Strict).is_ok(),
+        "a sticky directory keeps what is ours"
+    );
     paths::write(base.path().join("file"), "").unwrap();
     assert!(Dir::open(&base.path().join("file"), Trust::Strict).is_err());
 }
@@ -27,16 +33,38 @@ fn links_of_ours_are_followed_and_those_of_others_are_not() {
     let base = tempfile::tempdir().unwrap();
     let (real, link) = (base.path().join("real"), base.path().join("link"));
     paths::create_dir(&real).unwrap();
-    symlink("../".to_owned() + base.path().file_name().unwrap().to_str().unwrap() + "/real", &link).unwrap();
+    symlink(
+        "../".to_owned() + base.path().file_name().unwrap().to_str().unwrap() + "/real",
+        &link,
+    )
+    .unwrap();
     let identity = Dir::open(&real, Trust::Strict).unwrap().identity().unwrap();
-    assert_eq!(Dir::open(&link, Trust::Strict).unwrap().identity().unwrap(), identity);
+    assert_eq!(
+        Dir::open(&link, Trust::Strict).unwrap().identity().unwrap(),
+        identity
+    );
     symlink("loop", base.path().join("loop")).unwrap();
-    assert_eq!(Dir::open(&base.path().join("loop"), Trust::Strict).unwrap_err().raw_os_error(), Some(libc::ELOOP));
+    assert_eq!(
+        Dir::open(&base.path().join("loop"), Trust::Strict)
+            .unwrap_err()
+            .raw_os_error(),
+        Some(libc::ELOOP)
+    );
     if crate::system::is_root() {
         std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
-        assert!(Dir::open(&link, Trust::Strict).unwrap_err().to_string().contains("another user"));
+        assert!(
+            Dir::open(&link, Trust::Strict)
+                .unwrap_err()
+                .to_string()
+                .contains("another user")
+        );
         std::os::unix::fs::lchown(&real, Some(65534), None).unwrap();
-        assert!(Dir::open(&real, Trust::Strict).unwrap_err().to_string().contains("owner 65534"));
+        assert!(
+            Dir::open(&real, Trust::Strict)
+                .unwrap_err()
+                .to_string()
+                .contains("owner 65534")
+        );
     }
 }
 
@@ -45,8 +73,16 @@ fn what_is_opened_as_ours_is_ours_alone() {
     let base = tempfile::tempdir().unwrap();
     let dir = Dir::open(base.path(), Trust::Strict).unwrap();
     let made = dir.make("made", 0o711).unwrap();
-    assert_eq!(paths::metadata(made.path()).unwrap().permissions().mode() & 0o777, 0o711);
-    assert!(dir.private("made").unwrap_err().to_string().contains("0711"));
+    assert_eq!(
+        paths::metadata(made.path()).unwrap().permissions().mode() & 0o777,
+        0o711
+    );
+    assert!(
+        dir.private("made")
+            .unwrap_err()
+            .to_string()
+            .contains("0711")
+    );
     assert!(dir.make("made", 0o700).is_err(), "it must be new");
     symlink("made", base.path().join("link")).unwrap();
     assert!(dir.own("link").is_err());
@@ -58,7 +94,10 @@ fn what_is_opened_as_ours_is_ours_alone() {
     symlink("lock", made.path().join("other")).unwrap();
     assert!(made.file("other").is_err());
     rustix::fs::mknodat(&made, "fifo", FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-    assert!(made.file("fifo").is_err(), "and it did not wait for the other end");
+    assert!(
+        made.file("fifo").is_err(),
+        "and it did not wait for the other end"
+    );
 }
 
 #[test]
@@ -74,11 +113,17 @@ fn removing_follows_no_link_and_takes_only_the_directory_that_is_meant() {
     let other = dir.make("other", 0o700).unwrap().identity().unwrap();
     assert_eq!(dir.remove("tree", Some(other)).unwrap(), Removal::Replaced);
     assert!(tree.path().exists());
-    assert_eq!(dir.remove("tree", Some(tree.identity().unwrap())).unwrap(), Removal::Gone);
+    assert_eq!(
+        dir.remove("tree", Some(tree.identity().unwrap())).unwrap(),
+        Removal::Gone
+    );
     assert!(!tree.path().exists() && kept.join("file").exists());
     assert_eq!(dir.remove("tree", None).unwrap(), Removal::Gone);
     symlink(&kept, base.path().join("swapped")).unwrap();
-    assert_eq!(dir.remove("swapped", Some(other)).unwrap(), Removal::Replaced);
+    assert_eq!(
+        dir.remove("swapped", Some(other)).unwrap(),
+        Removal::Replaced
+    );
     assert_eq!(dir.remove("swapped", None).unwrap(), Removal::Gone);
     assert!(kept.join("file").exists());
 }
@@ -101,7 +146,13 @@ fn random_names_are_known_again_and_differ() {
     let (one, two) = (random_name("run-").unwrap(), random_name("run-").unwrap());
     assert_ne!(one, two);
     assert!(is_random_name(OsStr::new(&one), "run-"));
-    for wrong in ["run-1-0", "run-", "run-0123456789ABCDEF", "x0123456789abcdef", "run-0123456789abcde/"] {
+    for wrong in [
+        "run-1-0",
+        "run-",
+        "run-0123456789ABCDEF",
+        "x0123456789abcdef",
+        "run-0123456789abcde/",
+    ] {
         assert!(!is_random_name(OsStr::new(wrong), "run-"), "{wrong}");
     }
 }

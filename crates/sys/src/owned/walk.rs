@@ -36,7 +36,11 @@ pub fn walk(path: &Path, trust: Trust) -> io::Result<(OwnedFd, PathBuf)> {
     while let Some(name) = todo.pop() {
         let next = fs::openat(&at, &name, STEP, Mode::empty())?;
         let stat = fs::fstat(&next)?;
-        let here = if name == ".." { passed.parent().unwrap_or(&passed).to_owned() } else { passed.join(&name) };
+        let here = if name == ".." {
+            passed.parent().unwrap_or(&passed).to_owned()
+        } else {
+            passed.join(&name)
+        };
         if FileType::from_raw_mode(stat.st_mode).is_symlink() {
             links += 1;
             if links > LINKS {
@@ -45,7 +49,9 @@ pub fn walk(path: &Path, trust: Trust) -> io::Result<(OwnedFd, PathBuf)> {
             if !trusted(stat.st_uid, trust) {
                 return Err(changeable(&here, &stat));
             }
-            let target = PathBuf::from(OsString::from_vec(fs::readlinkat(&next, "", Vec::new())?.into_bytes()));
+            let target = PathBuf::from(OsString::from_vec(
+                fs::readlinkat(&next, "", Vec::new())?.into_bytes(),
+            ));
             if target.is_absolute() {
                 (at, passed) = (root()?, PathBuf::from("/"));
             }
@@ -60,7 +66,10 @@ pub fn walk(path: &Path, trust: Trust) -> io::Result<(OwnedFd, PathBuf)> {
 
 /// The steps of a path, the first one last.
 fn steps(path: &Path) -> Vec<OsString> {
-    let named = path.components().rev().filter(|c| matches!(c, Component::Normal(_) | Component::ParentDir));
+    let named = path
+        .components()
+        .rev()
+        .filter(|c| matches!(c, Component::Normal(_) | Component::ParentDir));
     named.map(|c| c.as_os_str().to_owned()).collect()
 }
 
@@ -73,11 +82,19 @@ fn check(stat: &Stat, path: &Path, trust: Trust) -> io::Result<()> {
     let harmless_group = stat.st_gid == 0 || stat.st_gid == stat.st_uid;
     let writable = stat.st_mode & 0o002 != 0 || (stat.st_mode & 0o020 != 0 && !harmless_group);
     let sticky = stat.st_mode & 0o1000 != 0;
-    if trusted(stat.st_uid, trust) && (!writable || sticky) { Ok(()) } else { Err(changeable(path, stat)) }
+    if trusted(stat.st_uid, trust) && (!writable || sticky) {
+        Ok(())
+    } else {
+        Err(changeable(path, stat))
+    }
 }
 
 fn trusted(owner: u32, trust: Trust) -> bool {
-    let caller = || std::env::var("SUDO_UID").ok().and_then(|text| text.parse().ok());
+    let caller = || {
+        std::env::var("SUDO_UID")
+            .ok()
+            .and_then(|text| text.parse().ok())
+    };
     owner == 0
         || owner == uid()
         || (trust == Trust::Caller && uid() == 0 && caller() == Some(owner))
@@ -88,15 +105,25 @@ fn trusted(owner: u32, trust: Trust) -> bool {
 /// number. Nobody within can act as that user, and the directories of the system would otherwise belong to a stranger.
 fn outsider() -> Option<u32> {
     let map = std::fs::read_to_string("/proc/self/uid_map").ok()?;
-    let overflow: u32 = std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok()?;
+    let overflow: u32 = std::fs::read_to_string("/proc/sys/kernel/overflowuid")
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
     unmapped(&map, overflow).then_some(overflow)
 }
 
 /// Whether a user has no number in a map (`/proc/self/uid_map`: first inside, first outside, how many).
 pub(super) fn unmapped(map: &str, user: u32) -> bool {
     let holds = |line: &str| {
-        let mut numbers = line.split_ascii_whitespace().map(|n| n.parse::<u64>().unwrap_or(0));
-        let (inside, _, count) = (numbers.next().unwrap_or(0), numbers.next(), numbers.next().unwrap_or(0));
+        let mut numbers = line
+            .split_ascii_whitespace()
+            .map(|n| n.parse::<u64>().unwrap_or(0));
+        let (inside, _, count) = (
+            numbers.next().unwrap_or(0),
+            numbers.next(),
+            numbers.next().unwrap_or(0),
+        );
         (inside..inside + count).contains(&u64::from(user))
     };
     !map.trim().is_empty() && !map.lines().any(holds)

@@ -69,30 +69,49 @@ impl HardwareSampler {
 
     /// Lets samples flow, or stops them; what the rings hold stays.
     pub fn switch(&self, on: bool) -> io::Result<()> {
-        self.rings.iter().flat_map(|(_, ring)| &ring.events).try_for_each(|event| switch(event, on, 0))
+        self.rings
+            .iter()
+            .flat_map(|(_, ring)| &ring.events)
+            .try_for_each(|event| switch(event, on, 0))
     }
 
     /// Takes all samples out of the rings. Returns how many were lost for want of room.
     pub fn drain(&mut self, mut take: impl FnMut(Counted)) -> u64 {
-        let of_one = |(event, ring): &mut (Event, Ring)| ring.drain(|_, body| _ = sample(*event, body).map(&mut take));
+        let of_one = |(event, ring): &mut (Event, Ring)| {
+            ring.drain(|_, body| _ = sample(*event, body).map(&mut take))
+        };
         self.rings.iter_mut().map(of_one).sum()
     }
 }
 
 fn rings_of(event: Event, period: u64) -> io::Result<Vec<Ring>> {
     let (kind, config) = event.kind_and_config();
-    let mut attr = timed(attributes(kind, config, period, PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD));
+    let mut attr = timed(attributes(
+        kind,
+        config,
+        period,
+        PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD,
+    ));
     attr.set_disabled(1);
     attr.set_exclude_hv(1);
     attr.set_exclude_idle(1);
-    online_cpus()?.into_iter().map(|cpu| Ring::of_one(cpu, &attr, RING)).collect()
+    online_cpus()?
+        .into_iter()
+        .map(|cpu| Ring::of_one(cpu, &attr, RING))
+        .collect()
 }
 
 /// A sample: process and thread, time, period, in the kernel's order.
 fn sample(event: Event, body: &[u8]) -> Option<Counted> {
     let mut words = Words(body);
     let ((pid, tid), time, count) = (words.who()?, words.next()?, words.next()?);
-    Some(Counted { event, pid, tid, time, count })
+    Some(Counted {
+        event,
+        pid,
+        tid,
+        time,
+        count,
+    })
 }
 
 #[cfg(test)]
@@ -100,7 +119,9 @@ mod tests {
     use super::super::tests::record;
     use super::*;
     use crate::trace::each_sample;
-    use perf_event_open_sys::bindings::{PERF_RECORD_LOST as RECORD_LOST, PERF_RECORD_SAMPLE as RECORD_SAMPLE};
+    use perf_event_open_sys::bindings::{
+        PERF_RECORD_LOST as RECORD_LOST, PERF_RECORD_SAMPLE as RECORD_SAMPLE,
+    };
 
     fn recorded() -> Vec<u8> {
         let who = u64::from_ne_bytes([[7, 0, 0, 0], [8, 0, 0, 0]].concat().try_into().unwrap());
@@ -115,10 +136,21 @@ mod tests {
     #[test]
     fn samples_have_their_thread_time_and_count_and_a_short_one_is_none() {
         let mut seen = Vec::new();
-        let lost = each_sample(&recorded(), |_, body| seen.extend(sample(Event::Cycles, body)));
+        let lost = each_sample(&recorded(), |_, body| {
+            seen.extend(sample(Event::Cycles, body))
+        });
         assert_eq!(
             (lost, seen),
-            (5, vec![Counted { event: Event::Cycles, pid: 7, tid: 8, time: 99, count: 1_000_003 }])
+            (
+                5,
+                vec![Counted {
+                    event: Event::Cycles,
+                    pid: 7,
+                    tid: 8,
+                    time: 99,
+                    count: 1_000_003
+                }]
+            )
         );
     }
 
@@ -130,7 +162,9 @@ mod tests {
                 let mut bad = good.clone();
                 bad[at] = value;
                 let mut count = 0;
-                each_sample(&bad, |_, body| count += usize::from(sample(Event::Cycles, body).is_some()));
+                each_sample(&bad, |_, body| {
+                    count += usize::from(sample(Event::Cycles, body).is_some())
+                });
                 each_sample(&bad[..at], |_, body| _ = sample(Event::Cycles, body));
                 assert!(count <= 3);
             }
@@ -151,7 +185,9 @@ mod tests {
         let (own, mut seen) = (std::process::id() as i32, 0);
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while seen == 0 && std::time::Instant::now() < end {
-            std::hint::black_box((0..1_000_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000));
+            std::hint::black_box(
+                (0..1_000_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000),
+            );
             sampler.drain(|c| seen += u64::from(c.pid == own) * c.count);
         }
         sampler.switch(false).unwrap();

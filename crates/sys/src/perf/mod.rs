@@ -14,7 +14,9 @@ use std::os::fd::AsRawFd;
 
 pub use refusal::{Circumstances, Refusal};
 
-use perf_event_open_sys::bindings::{self, PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE, PERF_TYPE_SOFTWARE};
+use perf_event_open_sys::bindings::{
+    self, PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE, PERF_TYPE_SOFTWARE,
+};
 
 use crate::procfs::Paths;
 use crate::trace::{ANY, attributes, perf_event_open, switch};
@@ -94,7 +96,9 @@ impl Reading {
             // A software counter that saw nothing may have run for no time at all.
             (0, 0) => Some(self.raw as f64),
             (0, _) => None,
-            (running, enabled) => Some(self.raw as f64 * (enabled as f64 / running as f64).max(1.0)),
+            (running, enabled) => {
+                Some(self.raw as f64 * (enabled as f64 / running as f64).max(1.0))
+            }
         }
     }
 }
@@ -117,9 +121,15 @@ impl EventSet {
     }
 
     fn try_open(events: &[(Event, Mode)], target: Target) -> io::Result<Self> {
-        let mut set = Self { counters: Vec::new(), leaders: Vec::new() };
+        let mut set = Self {
+            counters: Vec::new(),
+            leaders: Vec::new(),
+        };
         for &(event, mode) in events {
-            let leader = set.leaders.first().map(|&first| set.counters[first].as_raw_fd());
+            let leader = set
+                .leaders
+                .first()
+                .map(|&first| set.counters[first].as_raw_fd());
             if let Some(Ok(beside)) = leader.map(|leader| open_one(event, mode, target, leader)) {
                 set.counters.push(beside);
             } else {
@@ -133,7 +143,9 @@ impl EventSet {
     /// Starts counting, from where it stood, or stops it.
     pub fn switch(&self, on: bool) -> io::Result<()> {
         let group = bindings::PERF_IOC_FLAG_GROUP as usize;
-        self.leaders.iter().try_for_each(|leader| switch(&self.counters[*leader], on, group))
+        self.leaders
+            .iter()
+            .try_for_each(|leader| switch(&self.counters[*leader], on, group))
     }
 
     /// Reads every counter, in the order in which they were opened.
@@ -145,7 +157,9 @@ impl EventSet {
 fn open_one(event: Event, mode: Mode, target: Target, leader: i32) -> io::Result<File> {
     let (kind, config) = event.kind_and_config();
     let mut attr = attributes(kind, config, 0, 0);
-    attr.read_format = (bindings::PERF_FORMAT_TOTAL_TIME_ENABLED | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING).into();
+    attr.read_format = (bindings::PERF_FORMAT_TOTAL_TIME_ENABLED
+        | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING)
+        .into();
     attr.set_exclude_hv(1);
     attr.set_disabled((leader < 0).into());
     attr.set_inherit((target == Target::WithChildren).into());
@@ -158,7 +172,11 @@ fn read_one(mut counter: &File) -> io::Result<Reading> {
     let mut bytes = [0; 24];
     counter.read_exact(&mut bytes)?;
     let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[i * 8 + byte]));
-    Ok(Reading { raw: word(0), enabled_ns: word(1), running_ns: word(2) })
+    Ok(Reading {
+        raw: word(0),
+        enabled_ns: word(1),
+        running_ns: word(2),
+    })
 }
 
 /// Instructions and cycles, user and kernel apart, scaled to the enabled time.
@@ -174,8 +192,14 @@ pub struct Counts {
     pub kernel_cycles: Option<f64>,
 }
 
-const USER: [(Event, Mode); 2] = [(Event::Instructions, Mode::User), (Event::Cycles, Mode::User)];
-const KERNEL: [(Event, Mode); 2] = [(Event::Instructions, Mode::Kernel), (Event::Cycles, Mode::Kernel)];
+const USER: [(Event, Mode); 2] = [
+    (Event::Instructions, Mode::User),
+    (Event::Cycles, Mode::User),
+];
+const KERNEL: [(Event, Mode); 2] = [
+    (Event::Instructions, Mode::Kernel),
+    (Event::Cycles, Mode::Kernel),
+];
 
 impl Counts {
     /// Opens the counters, disabled. Where only user code may be counted, the kernel's figures will be absent.
@@ -185,8 +209,9 @@ impl Counts {
 
     /// What was counted since they were opened.
     pub fn read(counters: &EventSet) -> io::Result<Counts> {
-        Counts::from_readings(&counters.read()?)
-            .ok_or_else(|| io::Error::other("the hardware counters never ran: another user holds them all"))
+        Counts::from_readings(&counters.read()?).ok_or_else(|| {
+            io::Error::other("the hardware counters never ran: another user holds them all")
+        })
     }
 
     fn from_readings(readings: &[Reading]) -> Option<Self> {
@@ -215,7 +240,11 @@ pub fn availability() -> Result<(), Refusal> {
         Ok(_) => Err(Refusal::silent(&Circumstances::read(&Paths::system()))),
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(libc::EBUSY);
-            Err(Refusal::explain(errno, false, &Circumstances::read(&Paths::system())))
+            Err(Refusal::explain(
+                errno,
+                false,
+                &Circumstances::read(&Paths::system()),
+            ))
         }
     }
 }
@@ -235,30 +264,83 @@ mod tests {
 
     #[test]
     fn a_reading_is_scaled_to_its_enabled_time() {
-        let half = Reading { raw: 100, enabled_ns: 1000, running_ns: 500 };
+        let half = Reading {
+            raw: 100,
+            enabled_ns: 1000,
+            running_ns: 500,
+        };
         assert_eq!(half.scaled(), Some(200.0));
-        assert_eq!(Reading { raw: 7, enabled_ns: 10, running_ns: 10 }.scaled(), Some(7.0));
-        assert_eq!(Reading { raw: 0, enabled_ns: 10, running_ns: 0 }.scaled(), None);
-        assert_eq!(Reading { raw: 7, enabled_ns: 10, running_ns: 11 }.scaled(), Some(7.0));
+        assert_eq!(
+            Reading {
+                raw: 7,
+                enabled_ns: 10,
+                running_ns: 10
+            }
+            .scaled(),
+            Some(7.0)
+        );
+        assert_eq!(
+            Reading {
+                raw: 0,
+                enabled_ns: 10,
+                running_ns: 0
+            }
+            .scaled(),
+            None
+        );
+        assert_eq!(
+            Reading {
+                raw: 7,
+                enabled_ns: 10,
+                running_ns: 11
+            }
+            .scaled(),
+            Some(7.0)
+        );
     }
 
     #[test]
     fn counts_tell_user_from_kernel() {
-        let reading = |raw, running_ns| Reading { raw, enabled_ns: 100, running_ns };
-        let counts =
-            Counts::from_readings(&[reading(10, 100), reading(20, 100), reading(30, 50), reading(40, 50)]).unwrap();
+        let reading = |raw, running_ns| Reading {
+            raw,
+            enabled_ns: 100,
+            running_ns,
+        };
+        let counts = Counts::from_readings(&[
+            reading(10, 100),
+            reading(20, 100),
+            reading(30, 50),
+            reading(40, 50),
+        ])
+        .unwrap();
         assert_eq!((counts.user_instructions, counts.user_cycles), (10.0, 20.0));
-        assert_eq!((counts.kernel_instructions, counts.kernel_cycles), (Some(60.0), Some(80.0)));
-        assert_eq!(Counts::from_readings(&[reading(10, 100), reading(20, 100)]).unwrap().kernel_cycles, None);
-        assert_eq!(Counts::from_readings(&[reading(10, 100), reading(0, 0)]), None);
+        assert_eq!(
+            (counts.kernel_instructions, counts.kernel_cycles),
+            (Some(60.0), Some(80.0))
+        );
+        assert_eq!(
+            Counts::from_readings(&[reading(10, 100), reading(20, 100)])
+                .unwrap()
+                .kernel_cycles,
+            None
+        );
+        assert_eq!(
+            Counts::from_readings(&[reading(10, 100), reading(0, 0)]),
+            None
+        );
     }
 
     /// Software events need no hardware: they show that opening, grouping, switching and reading work.
     fn software(target: Target) -> Option<EventSet> {
-        let events = [(Event::PageFaults, Mode::Both), (Event::TaskClock, Mode::Both)];
+        let events = [
+            (Event::PageFaults, Mode::Both),
+            (Event::TaskClock, Mode::Both),
+        ];
         match EventSet::open(&events, target) {
             Ok(set) => Some(set),
-            Err(refusal) if std::env::var_os("CI").is_some_and(|v| v == "true") => panic!("{refusal}"),
+            Err(refusal) if std::env::var_os("CI").is_some_and(|v| v == "true") => {
+                panic!("{refusal}")
+            }
             Err(refusal) => {
                 eprintln!("skipped: {refusal}");
                 None
@@ -272,8 +354,14 @@ mod tests {
         let (bytes, protection) = (count * page, libc::PROT_READ | libc::PROT_WRITE);
         // SAFETY: a new anonymous mapping, touched only within its bounds, and unmapped once.
         unsafe {
-            let memory =
-                libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+            let memory = libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                protection,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
             assert_ne!(memory, libc::MAP_FAILED);
             libc::madvise(memory, bytes, libc::MADV_NOHUGEPAGE);
             for at in (0..bytes).step_by(page) {
@@ -285,22 +373,31 @@ mod tests {
 
     #[test]
     fn faults_are_counted_only_while_enabled() {
-        let Some(set) = software(Target::Thread) else { return };
+        let Some(set) = software(Target::Thread) else {
+            return;
+        };
         touch_pages(1000);
         assert_eq!(set.read().unwrap()[0].raw, 0);
         set.switch(true).unwrap();
         touch_pages(1000);
         set.switch(false).unwrap();
-        let [faults, clock] = set.read().unwrap()[..] else { panic!("two counters") };
+        let [faults, clock] = set.read().unwrap()[..] else {
+            panic!("two counters")
+        };
         assert!((1000..1010).contains(&faults.raw), "{faults:?}");
-        assert!(clock.raw > 0 && clock.running_ns <= clock.enabled_ns, "{clock:?}");
+        assert!(
+            clock.raw > 0 && clock.running_ns <= clock.enabled_ns,
+            "{clock:?}"
+        );
         touch_pages(1000);
         assert_eq!(set.read().unwrap()[0].raw, faults.raw);
     }
 
     #[test]
     fn children_count_when_inherited() {
-        let (Some(alone), Some(inherited)) = (software(Target::Thread), software(Target::WithChildren)) else {
+        let (Some(alone), Some(inherited)) =
+            (software(Target::Thread), software(Target::WithChildren))
+        else {
             return;
         };
         alone.switch(true).unwrap();
@@ -309,7 +406,10 @@ mod tests {
         alone.switch(false).unwrap();
         inherited.switch(false).unwrap();
         let (alone, inherited) = (alone.read().unwrap()[1], inherited.read().unwrap()[1]);
-        assert!(inherited.raw > alone.raw, "{inherited:?} with the thread, {alone:?} without");
+        assert!(
+            inherited.raw > alone.raw,
+            "{inherited:?} with the thread, {alone:?} without"
+        );
     }
 
     #[test]

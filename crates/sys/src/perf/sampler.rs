@@ -27,7 +27,11 @@ impl Sample<'_> {
     /// chain.
     pub fn chain(&self) -> Vec<u64> {
         let chain: Vec<u64> = Words(self.words).filter(|a| *a < CONTEXT_MARKS).collect();
-        if chain.is_empty() { vec![self.ip] } else { chain }
+        if chain.is_empty() {
+            vec![self.ip]
+        } else {
+            chain
+        }
     }
 }
 
@@ -39,14 +43,19 @@ pub struct Sampler {
 impl Sampler {
     /// Opens the sampler, switched off, with one sample per `period_ns` of CPU time.
     pub fn of_this_thread(period_ns: u64) -> Result<Sampler, Refusal> {
-        let (kind, config) = (bindings::PERF_TYPE_SOFTWARE, bindings::PERF_COUNT_SW_CPU_CLOCK.into());
+        let (kind, config) = (
+            bindings::PERF_TYPE_SOFTWARE,
+            bindings::PERF_COUNT_SW_CPU_CLOCK.into(),
+        );
         let sample = bindings::PERF_SAMPLE_IP | bindings::PERF_SAMPLE_CALLCHAIN;
         let mut attr = attributes(kind, config, period_ns, sample);
         attr.set_disabled(1);
         attr.set_exclude_hv(1);
         attr.set_exclude_callchain_user(1);
-        let ring = perf_event_open(&attr, 0, ANY, ANY).and_then(|event| Ring::of_event(event, 0, RING_BYTES));
-        ring.map(|ring| Sampler { ring }).map_err(|error| Refusal::of(&error, true))
+        let ring = perf_event_open(&attr, 0, ANY, ANY)
+            .and_then(|event| Ring::of_event(event, 0, RING_BYTES));
+        ring.map(|ring| Sampler { ring })
+            .map_err(|error| Refusal::of(&error, true))
     }
 
     /// Starts sampling, or stops it; what the ring holds stays.
@@ -56,7 +65,8 @@ impl Sampler {
 
     /// Takes all samples out of the ring, in order. Returns how many were lost for want of room.
     pub fn drain(&mut self, mut take: impl FnMut(Sample)) -> u64 {
-        self.ring.drain(|flags, body| _ = sample(flags, body).map(&mut take))
+        self.ring
+            .drain(|flags, body| _ = sample(flags, body).map(&mut take))
     }
 }
 
@@ -64,9 +74,15 @@ impl Sampler {
 fn sample(flags: u16, body: &[u8]) -> Option<Sample<'_>> {
     let mut words = Words(body);
     let (ip, entries) = (words.next()?, words.next()?);
-    let words = words.0.get(..usize::try_from(entries).ok()?.checked_mul(8)?)?;
+    let words = words
+        .0
+        .get(..usize::try_from(entries).ok()?.checked_mul(8)?)?;
     let mode = u32::from(flags) & bindings::PERF_RECORD_MISC_CPUMODE_MASK;
-    Some(Sample { kernel: mode == bindings::PERF_RECORD_MISC_KERNEL, ip, words })
+    Some(Sample {
+        kernel: mode == bindings::PERF_RECORD_MISC_KERNEL,
+        ip,
+        words,
+    })
 }
 
 #[cfg(test)]
@@ -79,23 +95,34 @@ mod tests {
     #[test]
     fn records_are_walked_and_marks_are_no_addresses() {
         let kernel_mark = -128i64 as u64;
-        let mut bytes = record(RECORD_SAMPLE, 1, &[0xffff10, 3, kernel_mark, 0xffff10, 0xffff20]);
+        let mut bytes = record(
+            RECORD_SAMPLE,
+            1,
+            &[0xffff10, 3, kernel_mark, 0xffff10, 0xffff20],
+        );
         bytes.extend(record(RECORD_LOST, 0, &[1, 7]));
         bytes.extend(record(RECORD_SAMPLE, 2, &[0x4000, 0]));
         // A chain that says it is longer than its record is left out.
         bytes.extend(record(RECORD_SAMPLE, 1, &[0xffff10, u64::MAX / 4]));
         bytes.extend(&record(RECORD_SAMPLE, 1, &[1, 0])[..12]);
         let mut seen = Vec::new();
-        let lost = each_sample(&bytes, |flags, body| seen.extend(sample(flags, body).map(|s| (s.kernel, s.chain()))));
+        let lost = each_sample(&bytes, |flags, body| {
+            seen.extend(sample(flags, body).map(|s| (s.kernel, s.chain())))
+        });
         assert_eq!(lost, 7);
-        assert_eq!(seen, [(true, vec![0xffff10, 0xffff20]), (false, vec![0x4000])]);
+        assert_eq!(
+            seen,
+            [(true, vec![0xffff10, 0xffff20]), (false, vec![0x4000])]
+        );
     }
 
     #[test]
     fn a_busy_thread_is_sampled_where_the_kernel_allows_it() {
         let mut sampler = match Sampler::of_this_thread(100_000) {
             Ok(sampler) => sampler,
-            Err(refusal) if std::env::var_os("CI").is_some_and(|v| v == "true") => panic!("{refusal}"),
+            Err(refusal) if std::env::var_os("CI").is_some_and(|v| v == "true") => {
+                panic!("{refusal}")
+            }
             Err(refusal) => {
                 eprintln!("skipped: {refusal}");
                 return;

@@ -19,17 +19,31 @@ mod registers {
     pub const MASK: u64 = 1 << PERF_REG_X86_BP | 1 << PERF_REG_X86_SP | 1 << PERF_REG_X86_IP;
     pub const COUNT: usize = 3;
     pub fn named(r: [u64; COUNT]) -> super::Registers {
-        super::Registers { frame: r[0], stack: r[1], instruction: r[2], link: 0 }
+        super::Registers {
+            frame: r[0],
+            stack: r[1],
+            instruction: r[2],
+            link: 0,
+        }
     }
 }
 #[cfg(target_arch = "aarch64")]
 mod registers {
-    use super::bindings::{PERF_REG_ARM64_LR, PERF_REG_ARM64_PC, PERF_REG_ARM64_SP, PERF_REG_ARM64_X29};
-    pub const MASK: u64 =
-        1 << PERF_REG_ARM64_X29 | 1 << PERF_REG_ARM64_LR | 1 << PERF_REG_ARM64_SP | 1 << PERF_REG_ARM64_PC;
+    use super::bindings::{
+        PERF_REG_ARM64_LR, PERF_REG_ARM64_PC, PERF_REG_ARM64_SP, PERF_REG_ARM64_X29,
+    };
+    pub const MASK: u64 = 1 << PERF_REG_ARM64_X29
+        | 1 << PERF_REG_ARM64_LR
+        | 1 << PERF_REG_ARM64_SP
+        | 1 << PERF_REG_ARM64_PC;
     pub const COUNT: usize = 4;
     pub fn named(r: [u64; COUNT]) -> super::Registers {
-        super::Registers { frame: r[0], link: r[1], stack: r[2], instruction: r[3] }
+        super::Registers {
+            frame: r[0],
+            link: r[1],
+            stack: r[2],
+            instruction: r[3],
+        }
     }
 }
 
@@ -106,17 +120,25 @@ impl StackSampler {
     pub fn open(trigger: Trigger, stack_bytes: u32) -> io::Result<StackSampler> {
         let cpus = online_cpus()?;
         let (config, period) = match trigger {
-            Trigger::Timer { hertz, most } => {
-                (bindings::PERF_COUNT_SW_CPU_CLOCK, 1_000_000_000 / hertz.min(most / cpus.len().max(1) as u64).max(1))
+            Trigger::Timer { hertz, most } => (
+                bindings::PERF_COUNT_SW_CPU_CLOCK,
+                1_000_000_000 / hertz.min(most / cpus.len().max(1) as u64).max(1),
+            ),
+            Trigger::Leaving { one_in } => {
+                (bindings::PERF_COUNT_SW_CONTEXT_SWITCHES, one_in.max(1))
             }
-            Trigger::Leaving { one_in } => (bindings::PERF_COUNT_SW_CONTEXT_SWITCHES, one_in.max(1)),
         };
         let sample = bindings::PERF_SAMPLE_TID
             | bindings::PERF_SAMPLE_TIME
             | bindings::PERF_SAMPLE_CALLCHAIN
             | bindings::PERF_SAMPLE_REGS_USER
             | bindings::PERF_SAMPLE_STACK_USER;
-        let mut attr = timed(attributes(bindings::PERF_TYPE_SOFTWARE, config.into(), period, sample));
+        let mut attr = timed(attributes(
+            bindings::PERF_TYPE_SOFTWARE,
+            config.into(),
+            period,
+            sample,
+        ));
         attr.set_disabled(1);
         attr.set_exclude_hv(1);
         attr.set_exclude_idle(1);
@@ -124,7 +146,10 @@ impl StackSampler {
         attr.sample_regs_user = registers::MASK;
         attr.sample_stack_user = stack_bytes;
         let bytes = (ALL_RINGS / cpus.len().max(1)).clamp(LEAST_RING, RING);
-        let rings = cpus.into_iter().map(|cpu| Ring::of_one(cpu, &attr, bytes)).collect::<io::Result<Vec<_>>>()?;
+        let rings = cpus
+            .into_iter()
+            .map(|cpu| Ring::of_one(cpu, &attr, bytes))
+            .collect::<io::Result<Vec<_>>>()?;
         Ok(StackSampler { rings })
     }
 
@@ -136,16 +161,28 @@ impl StackSampler {
     /// Samples one in so many times from now on.
     pub fn one_in(&self, n: u64) -> io::Result<()> {
         let period = n.max(1);
-        self.each(|event| ioctl(event, bindings::PERIOD, std::ptr::from_ref(&period) as usize))
+        self.each(|event| {
+            ioctl(
+                event,
+                bindings::PERIOD,
+                std::ptr::from_ref(&period) as usize,
+            )
+        })
     }
 
     fn each(&self, ask: impl FnMut(&OwnedFd) -> io::Result<()>) -> io::Result<()> {
-        self.rings.iter().flat_map(|ring| &ring.events).try_for_each(ask)
+        self.rings
+            .iter()
+            .flat_map(|ring| &ring.events)
+            .try_for_each(ask)
     }
 
     /// Takes all samples out of the rings. Returns how many were lost for want of room.
     pub fn drain(&mut self, mut take: impl FnMut(StackSample)) -> u64 {
-        self.rings.iter_mut().map(|ring| ring.drain(|_, body| _ = sample(body).map(&mut take))).sum()
+        self.rings
+            .iter_mut()
+            .map(|ring| ring.drain(|_, body| _ = sample(body).map(&mut take)))
+            .sum()
     }
 }
 
@@ -153,9 +190,14 @@ impl StackSampler {
 fn sample(body: &[u8]) -> Option<StackSample<'_>> {
     let mut words = Words(body);
     let ((pid, tid), time) = (words.who()?, words.next()?);
-    let entries = usize::try_from(words.next()?).ok().filter(|n| *n <= body.len() / 8)?;
+    let entries = usize::try_from(words.next()?)
+        .ok()
+        .filter(|n| *n <= body.len() / 8)?;
     let chain: Vec<u64> = words.by_ref().take(entries).collect();
-    let kernel = chain.into_iter().filter(|address| *address < CONTEXT_MARKS).collect();
+    let kernel = chain
+        .into_iter()
+        .filter(|address| *address < CONTEXT_MARKS)
+        .collect();
     let abi = words.next()?;
     let user = if abi == 0 {
         None
@@ -169,9 +211,20 @@ fn sample(body: &[u8]) -> Option<StackSample<'_>> {
     let size = usize::try_from(words.next()?).ok()?;
     let rest = words.0;
     // Of what was set aside for the copy the kernel filled the first `used` bytes.
-    let used = if size == 0 { 0 } else { usize::try_from(Words(rest.get(size..)?).next()?).ok()? };
+    let used = if size == 0 {
+        0
+    } else {
+        usize::try_from(Words(rest.get(size..)?).next()?).ok()?
+    };
     let stack = rest.get(..used.min(size))?;
-    Some(StackSample { pid, tid, time, kernel, user, stack })
+    Some(StackSample {
+        pid,
+        tid,
+        time,
+        kernel,
+        user,
+        stack,
+    })
 }
 
 #[cfg(test)]
@@ -213,7 +266,9 @@ mod tests {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut bad = good.clone();
                 bad[at] = value;
-                each_sample(&bad, |_, body| assert!(sample(body).is_none_or(|s| s.stack.len() <= good.len())));
+                each_sample(&bad, |_, body| {
+                    assert!(sample(body).is_none_or(|s| s.stack.len() <= good.len()))
+                });
                 each_sample(&bad[..at], |_, body| _ = sample(body));
             }
         }
@@ -221,7 +276,10 @@ mod tests {
 
     #[test]
     fn a_busy_thread_is_sampled_where_the_kernel_allows_it() {
-        let mut sampler = match StackSampler::begin(Trigger::Timer { hertz: 1000, most: 100_000 }) {
+        let mut sampler = match StackSampler::begin(Trigger::Timer {
+            hertz: 1000,
+            most: 100_000,
+        }) {
             Ok(sampler) => sampler,
             Err(e) => {
                 assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{e}");
@@ -231,9 +289,12 @@ mod tests {
         let (own, mut seen) = (std::process::id() as i32, 0);
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while seen == 0 && std::time::Instant::now() < end {
-            std::hint::black_box((0..1_000_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000));
+            std::hint::black_box(
+                (0..1_000_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000),
+            );
             sampler.drain(|s| {
-                let with_a_stack = s.user.is_some_and(|r| r.instruction > 0 && r.stack > 0) && !s.stack.is_empty();
+                let with_a_stack =
+                    s.user.is_some_and(|r| r.instruction > 0 && r.stack > 0) && !s.stack.is_empty();
                 seen += u32::from(s.pid == own && with_a_stack);
             });
         }
@@ -256,7 +317,9 @@ mod tests {
         while seen == 0 && std::time::Instant::now() < end {
             std::thread::sleep(std::time::Duration::from_millis(1));
             sampler.drain(|s| {
-                seen += u32::from(s.pid == own && s.user.is_some_and(|r| r.stack > 0) && !s.kernel.is_empty())
+                seen += u32::from(
+                    s.pid == own && s.user.is_some_and(|r| r.stack > 0) && !s.kernel.is_empty(),
+                )
             });
         }
         assert!(seen > 0);

@@ -23,7 +23,9 @@ impl Meminfo {
         let mut info = Self::default();
         let mut total = None;
         for line in text.lines() {
-            let Some((name, value)) = line.split_once(':') else { continue };
+            let Some((name, value)) = line.split_once(':') else {
+                continue;
+            };
             let bytes = kilobytes(value);
             match name.trim() {
                 "MemTotal" => total = bytes,
@@ -64,7 +66,9 @@ pub struct SwapArea {
 pub fn parse_swaps(text: &str) -> Vec<SwapArea> {
     let area = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [path, kind, size, used, priority] = fields.as_slice() else { return None };
+        let [path, kind, size, used, priority] = fields.as_slice() else {
+            return None;
+        };
         Some(SwapArea {
             path: super::mounts::unescape(path),
             kind: (*kind).to_owned(),
@@ -93,7 +97,10 @@ mod tests {
     #[test]
     fn meminfo() {
         let info = Meminfo::parse(MEMINFO).unwrap();
-        assert_eq!((info.total, info.free, info.swap_free), (2 << 20, Some(1 << 20), Some(4096)));
+        assert_eq!(
+            (info.total, info.free, info.swap_free),
+            (2 << 20, Some(1 << 20), Some(4096))
+        );
         assert_eq!(Meminfo::parse("MemFree: 3 kB\n"), None);
         assert_eq!(Meminfo::parse("MemTotal: 18446744073709551615 kB\n"), None);
     }
@@ -102,8 +109,14 @@ mod tests {
     fn swaps() {
         let areas = parse_swaps(SWAPS);
         assert_eq!(areas.len(), 2);
-        assert_eq!((areas[0].kind.as_str(), areas[0].used, areas[0].priority), ("partition", 16 << 10, -2));
-        assert_eq!((areas[1].path.as_str(), areas[1].bytes), ("/my swap (deleted)", 1 << 20));
+        assert_eq!(
+            (areas[0].kind.as_str(), areas[0].used, areas[0].priority),
+            ("partition", 16 << 10, -2)
+        );
+        assert_eq!(
+            (areas[1].path.as_str(), areas[1].bytes),
+            ("/my swap (deleted)", 1 << 20)
+        );
     }
 
     #[test]

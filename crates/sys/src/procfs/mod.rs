@@ -51,14 +51,17 @@ impl Paths {
 
     /// The text of a file, bytes that are not UTF-8 replaced.
     pub fn read(&self, name: impl AsRef<Path>) -> io::Result<String> {
-        self.bytes(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        self.bytes(name)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// The bytes of a file.
     pub fn bytes(&self, name: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         // Most files fit: without room to begin with, each is read in ever larger pieces from 32 bytes on.
         let mut bytes = Vec::with_capacity(4 << 10);
-        File::open(self.path(name))?.take(LARGEST_FILE).read_to_end(&mut bytes)?;
+        File::open(self.path(name))?
+            .take(LARGEST_FILE)
+            .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -76,8 +79,12 @@ impl Paths {
 
     /// The names in a directory, sorted; none when there is no such directory.
     pub fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
-        let entries = std::fs::read_dir(self.path(directory)).into_iter().flatten();
-        let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        let entries = std::fs::read_dir(self.path(directory))
+            .into_iter()
+            .flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
         names.sort();
         names
     }
@@ -89,7 +96,10 @@ pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     let mut numbers = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = match part.split_once('-') {
-            Some((first, last)) => (first.trim().parse::<usize>().ok()?, last.trim().parse::<usize>().ok()?),
+            Some((first, last)) => (
+                first.trim().parse::<usize>().ok()?,
+                last.trim().parse::<usize>().ok()?,
+            ),
             None => part.trim().parse().map(|n| (n, n)).ok()?,
         };
         if first > last || last - first > 65_536 - numbers.len() {
@@ -132,7 +142,10 @@ mod tests {
 
     #[test]
     fn lists_of_cpus() {
-        assert_eq!(parse_list("0-3,8,10-11\n"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
+        assert_eq!(
+            parse_list("0-3,8,10-11\n"),
+            Some(vec![0, 1, 2, 3, 8, 10, 11])
+        );
         assert_eq!(parse_list(""), Some(vec![]));
         assert_eq!(parse_list("3-1"), None);
         assert_eq!(parse_list("0-18446744073709551615"), None);

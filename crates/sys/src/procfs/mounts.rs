@@ -26,7 +26,10 @@ pub struct Mount {
 impl Mount {
     /// Whether an option is among those of the file system or the mount.
     pub fn has_option(&self, name: &str) -> bool {
-        self.super_options.split(',').chain(self.options.split(',')).any(|option| option == name)
+        self.super_options
+            .split(',')
+            .chain(self.options.split(','))
+            .any(|option| option == name)
     }
 
     /// Where a directory of the file system is seen below the mount point; `None` where it is not.
@@ -62,7 +65,10 @@ fn mount(line: &str) -> Option<Mount> {
 /// The mount that a path lies in: of the longest mount points the last one, which covers those before it.
 pub fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     // `max_by_key` answers the last of equals.
-    mounts.iter().filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.components().count())
+    mounts
+        .iter()
+        .filter(|mount| path.starts_with(&mount.point))
+        .max_by_key(|mount| mount.point.components().count())
 }
 
 /// The kind of file system that a path lies on; nothing where there is no such path, or the kernel does not tell.
@@ -77,9 +83,14 @@ pub fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
-        let octal = tail.get(..3).filter(|digits| byte == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d)));
-        let value =
-            octal.and_then(|digits| digits.iter().try_fold(0u8, |n, d| n.checked_mul(8)?.checked_add(d - b'0')));
+        let octal = tail
+            .get(..3)
+            .filter(|digits| byte == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d)));
+        let value = octal.and_then(|digits| {
+            digits
+                .iter()
+                .try_fold(0u8, |n, d| n.checked_mul(8)?.checked_add(d - b'0'))
+        });
         let (byte, digits) = value.map_or((byte, 0), |value| (value, 3));
         bytes.push(byte);
         rest = &tail[digits..];
@@ -97,7 +108,10 @@ mod tests {
         let mounts = parse_mountinfo(MOUNTINFO);
         assert_eq!(mounts.len(), 5);
         assert_eq!(mounts[1].kind, "proc");
-        assert_eq!((mounts[2].root.as_str(), mounts[2].point.as_path()), ("/data", Path::new("/mnt/my disk")));
+        assert_eq!(
+            (mounts[2].root.as_str(), mounts[2].point.as_path()),
+            ("/data", Path::new("/mnt/my disk"))
+        );
         assert!(mounts[3].has_option("cpu") && !mounts[3].has_option("cpuset"));
         assert_eq!(mounts[2].device_number, (254, 16));
         assert_eq!(parse_mountinfo("36 35 98:0 /root /point rw\nx - y\n"), []);
@@ -106,8 +120,18 @@ mod tests {
     #[test]
     fn a_path_lies_in_the_last_of_the_longest_mounts() {
         let mounts = parse_mountinfo(MOUNTINFO);
-        assert_eq!(mount_of(&mounts, Path::new("/mnt/my disk/file")).unwrap().kind, "tmpfs");
-        assert_eq!(mount_of(&mounts, Path::new("/mnt/my diskette")).unwrap().kind, "ext4");
+        assert_eq!(
+            mount_of(&mounts, Path::new("/mnt/my disk/file"))
+                .unwrap()
+                .kind,
+            "tmpfs"
+        );
+        assert_eq!(
+            mount_of(&mounts, Path::new("/mnt/my diskette"))
+                .unwrap()
+                .kind,
+            "ext4"
+        );
         assert_eq!(mount_of(&[], Path::new("/")), None);
     }
 
@@ -115,14 +139,23 @@ mod tests {
     fn a_path_has_the_kind_of_its_mount_and_one_that_is_not_there_has_none() {
         let (dir, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let point = at.path().canonicalize().unwrap();
-        let told =
-            format!("1 0 254:0 / / rw - ext4 /dev/vda rw\n30 1 0:44 / {} rw - tmpfs tmpfs rw\n", point.display());
+        let told = format!(
+            "1 0 254:0 / / rw - ext4 /dev/vda rw\n30 1 0:44 / {} rw - tmpfs tmpfs rw\n",
+            point.display()
+        );
         std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
         std::fs::write(dir.path().join("proc/self/mountinfo"), told).unwrap();
         let of = |path: &Path| kind_of(&Paths::under(dir.path()), path);
-        assert_eq!((of(&point).as_deref(), of(Path::new("/")).as_deref()), (Some("tmpfs"), Some("ext4")));
+        assert_eq!(
+            (of(&point).as_deref(), of(Path::new("/")).as_deref()),
+            (Some("tmpfs"), Some("ext4"))
+        );
         assert_eq!(of(&point.join("nothing")), None);
-        assert_eq!(kind_of(&Paths::under(&point), &point), None, "nothing is told");
+        assert_eq!(
+            kind_of(&Paths::under(&point), &point),
+            None,
+            "nothing is told"
+        );
     }
 
     #[test]

@@ -108,16 +108,28 @@ impl Status {
     pub fn parse(text: &str) -> Self {
         let mut status = Self::default();
         for line in text.lines() {
-            let Some((name, value)) = line.split_once(':') else { continue };
+            let Some((name, value)) = line.split_once(':') else {
+                continue;
+            };
             let value = value.trim();
             match name {
-                "Uid" => status.effective_user = value.split_ascii_whitespace().nth(1).and_then(|v| v.parse().ok()),
+                "Uid" => {
+                    status.effective_user = value
+                        .split_ascii_whitespace()
+                        .nth(1)
+                        .and_then(|v| v.parse().ok())
+                }
                 "TracerPid" => status.tracer = value.parse().ok(),
                 "VmRSS" => status.resident = kilobytes(value),
                 "VmSwap" => status.swapped = kilobytes(value),
                 "Cpus_allowed_list" => status.cpus_allowed = Some(value.to_owned()),
                 "CapEff" => status.capabilities = u64::from_str_radix(value, 16).ok(),
-                "NSpid" => status.inner_pid = value.split_ascii_whitespace().last().and_then(|v| v.parse().ok()),
+                "NSpid" => {
+                    status.inner_pid = value
+                        .split_ascii_whitespace()
+                        .last()
+                        .and_then(|v| v.parse().ok())
+                }
                 "Seccomp" => status.seccomp = value.parse().ok(),
                 "Seccomp_filters" => status.seccomp_filters = value.parse().ok(),
                 "voluntary_ctxt_switches" => status.voluntary_switches = value.parse().ok(),
@@ -133,7 +145,8 @@ impl Status {
 
     /// Whether an effective capability is held (numbers of `linux/capability.h`).
     pub fn has_capability(&self, number: u32) -> bool {
-        self.capabilities.is_some_and(|set| set.checked_shr(number).unwrap_or(0) & 1 == 1)
+        self.capabilities
+            .is_some_and(|set| set.checked_shr(number).unwrap_or(0) & 1 == 1)
     }
 }
 
@@ -151,8 +164,14 @@ pub struct Schedstat {
 impl Schedstat {
     /// Parses the file's one line.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
-        Some(Self { running_ns: fields.next()??, waiting_ns: fields.next()??, slices: fields.next()?? })
+        let mut fields = text
+            .split_ascii_whitespace()
+            .map(|field| field.parse().ok());
+        Some(Self {
+            running_ns: fields.next()??,
+            waiting_ns: fields.next()??,
+            slices: fields.next()??,
+        })
     }
 }
 
@@ -164,11 +183,20 @@ mod tests {
     #[test]
     fn stat_of_a_process_with_an_awkward_name() {
         let stat = Stat::parse(STAT).unwrap();
-        assert_eq!((stat.pid, stat.name.as_str(), stat.state, stat.parent), (4242, "a) b (c", 'R', 1));
-        assert_eq!((stat.minor_faults, stat.major_faults, stat.user, stat.system), (120, 3, 55, 66));
+        assert_eq!(
+            (stat.pid, stat.name.as_str(), stat.state, stat.parent),
+            (4242, "a) b (c", 'R', 1)
+        );
+        assert_eq!(
+            (stat.minor_faults, stat.major_faults, stat.user, stat.system),
+            (120, 3, 55, 66)
+        );
         assert_eq!((stat.nice, stat.started, stat.cpu), (-5, 123456, Some(1)));
         let kernel = Stat::parse(&STAT.replace(" 4194304 ", " 2129984 ")).unwrap();
-        assert!(kernel.kernel && !stat.kernel, "kswapd0's flags, and a program's");
+        assert!(
+            kernel.kernel && !stat.kernel,
+            "kswapd0's flags, and a program's"
+        );
         assert_eq!(Stat::parse("1 (x) R 1 1"), None);
         assert_eq!(Stat::parse(") (1"), None);
     }
@@ -177,17 +205,36 @@ mod tests {
     fn status() {
         let status = Status::parse(STATUS);
         assert_eq!(status.inner_pid, Some(5));
-        assert_eq!((status.effective_user, status.seccomp, status.seccomp_filters), (Some(1001), Some(2), Some(4)));
+        assert_eq!(
+            (
+                status.effective_user,
+                status.seccomp,
+                status.seccomp_filters
+            ),
+            (Some(1001), Some(2), Some(4))
+        );
         assert_eq!(status.resident, Some(512 << 10));
-        assert_eq!((status.voluntary_switches, status.involuntary_switches), (Some(7), Some(9)));
+        assert_eq!(
+            (status.voluntary_switches, status.involuntary_switches),
+            (Some(7), Some(9))
+        );
         assert_eq!(status.cpus_allowed.as_deref(), Some("0-1,4"));
-        assert!(status.has_capability(38) && !status.has_capability(63) && !status.has_capability(200));
+        assert!(
+            status.has_capability(38) && !status.has_capability(63) && !status.has_capability(200)
+        );
         assert_eq!(Status::parse("CapEff:\txyz\nSeccomp:\n"), Status::default());
     }
 
     #[test]
     fn schedstat() {
-        assert_eq!(Schedstat::parse("10 20 3\n"), Some(Schedstat { running_ns: 10, waiting_ns: 20, slices: 3 }));
+        assert_eq!(
+            Schedstat::parse("10 20 3\n"),
+            Some(Schedstat {
+                running_ns: 10,
+                waiting_ns: 20,
+                slices: 3
+            })
+        );
         assert_eq!(Schedstat::parse("10 20"), None);
         assert_eq!(Schedstat::parse("10 x 3"), None);
     }

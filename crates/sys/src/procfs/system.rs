@@ -42,12 +42,16 @@ impl CpuTimes {
 
     /// Work done: everything but idle, waiting and stolen time.
     pub fn busy(&self) -> u64 {
-        [self.user, self.nice, self.system, self.irq, self.softirq].into_iter().fold(0, u64::saturating_add)
+        [self.user, self.nice, self.system, self.irq, self.softirq]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 
     /// All time.
     pub fn total(&self) -> u64 {
-        [self.busy(), self.idle, self.iowait, self.steal].into_iter().fold(0, u64::saturating_add)
+        [self.busy(), self.idle, self.iowait, self.steal]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 
     /// What was spent since an earlier reading. Counters that went backwards (iowait may) count as nothing.
@@ -116,10 +120,17 @@ impl LoadAverage {
         let mut fields = text.split_ascii_whitespace();
         let mut average = [0.0; 3];
         for slot in &mut average {
-            *slot = fields.next()?.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)?;
+            *slot = fields
+                .next()?
+                .parse()
+                .ok()
+                .filter(|v: &f64| v.is_finite() && *v >= 0.0)?;
         }
         let (runnable, _) = fields.next()?.split_once('/')?;
-        Some(Self { average, runnable: runnable.parse().ok()? })
+        Some(Self {
+            average,
+            runnable: runnable.parse().ok()?,
+        })
     }
 }
 
@@ -136,10 +147,17 @@ impl Pressure {
     /// Parses the file; `None` without its `some` line.
     pub fn parse(text: &str) -> Option<Self> {
         let total = |kind: &str| {
-            let fields = text.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
-            fields.split_ascii_whitespace().find_map(|field| field.strip_prefix("total=")?.parse().ok())
+            let fields = text
+                .lines()
+                .find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
+            fields
+                .split_ascii_whitespace()
+                .find_map(|field| field.strip_prefix("total=")?.parse().ok())
         };
-        Some(Self { some_us: total("some")?, full_us: total("full") })
+        Some(Self {
+            some_us: total("some")?,
+            full_us: total("full"),
+        })
     }
 }
 
@@ -162,20 +180,48 @@ mod tests {
     fn stat_of_an_old_kernel_and_of_none() {
         assert_eq!(
             Stat::parse("cpu 1 2 3 4\n").unwrap().all,
-            CpuTimes { user: 1, nice: 2, system: 3, idle: 4, ..Default::default() }
+            CpuTimes {
+                user: 1,
+                nice: 2,
+                system: 3,
+                idle: 4,
+                ..Default::default()
+            }
         );
         assert_eq!(Stat::parse("cpu 1 2 3\n"), None);
         let torn = Stat::parse("cpu 1 2 3 4 x 6\n").unwrap().all;
-        assert_eq!((torn.iowait, torn.irq), (0, 0), "nothing behind what is no number");
+        assert_eq!(
+            (torn.iowait, torn.irq),
+            (0, 0),
+            "nothing behind what is no number"
+        );
         assert_eq!(Stat::parse("cpu0 1 2 3 4\n"), None);
     }
 
     #[test]
     fn a_difference_never_wraps() {
-        let early = CpuTimes { user: 10, iowait: 9, ..Default::default() };
-        let late = CpuTimes { user: 15, iowait: 3, ..Default::default() };
-        assert_eq!(late.since(&early), CpuTimes { user: 5, ..Default::default() });
-        let huge = CpuTimes { user: u64::MAX, system: u64::MAX, ..Default::default() };
+        let early = CpuTimes {
+            user: 10,
+            iowait: 9,
+            ..Default::default()
+        };
+        let late = CpuTimes {
+            user: 15,
+            iowait: 3,
+            ..Default::default()
+        };
+        assert_eq!(
+            late.since(&early),
+            CpuTimes {
+                user: 5,
+                ..Default::default()
+            }
+        );
+        let huge = CpuTimes {
+            user: u64::MAX,
+            system: u64::MAX,
+            ..Default::default()
+        };
         assert_eq!(huge.total(), u64::MAX);
     }
 
@@ -189,11 +235,18 @@ mod tests {
 
     #[test]
     fn pressure_with_and_without_full() {
-        let text =
-            "some avg10=1.50 avg60=0.20 avg300=0.05 total=12345\nfull avg10=0.10 avg60=0.00 avg300=0.00 total=45\n";
+        let text = "some avg10=1.50 avg60=0.20 avg300=0.05 total=12345\nfull avg10=0.10 avg60=0.00 avg300=0.00 total=45\n";
         let pressure = Pressure::parse(text).unwrap();
         assert_eq!((pressure.some_us, pressure.full_us), (12345, Some(45)));
-        assert_eq!(Pressure::parse("some avg10=0 avg60=0 avg300=0 total=1").unwrap().full_us, None);
-        assert_eq!(Pressure::parse("full avg10=0 avg60=0 avg300=0 total=1"), None);
+        assert_eq!(
+            Pressure::parse("some avg10=0 avg60=0 avg300=0 total=1")
+                .unwrap()
+                .full_us,
+            None
+        );
+        assert_eq!(
+            Pressure::parse("full avg10=0 avg60=0 avg300=0 total=1"),
+            None
+        );
     }
 }

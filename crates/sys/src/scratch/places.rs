@@ -32,7 +32,14 @@ pub fn control() -> io::Result<Dir> {
 /// Every control directory of this user that there is.
 pub fn controls() -> Vec<Dir> {
     let usual = existing_or(false).ok().flatten();
-    usual.into_iter().chain(temporary().map(|dir| in_temporary(&dir)).unwrap_or_default()).collect()
+    usual
+        .into_iter()
+        .chain(
+            temporary()
+                .map(|dir| in_temporary(&dir))
+                .unwrap_or_default(),
+        )
+        .collect()
 }
 
 /// The directory for work directories: `$TMPDIR` or `/tmp`.
@@ -51,12 +58,18 @@ pub fn root(path: &Path) -> io::Result<Dir> {
 
 fn existing_or(make: bool) -> io::Result<Option<Dir>> {
     for (place, own) in candidates() {
-        let Ok(place) = Dir::open(&place, Trust::Strict) else { continue };
+        let Ok(place) = Dir::open(&place, Trust::Strict) else {
+            continue;
+        };
         // A runtime directory is its user's alone by definition (XDG Base Directory Specification).
         if own && !place.is_private().unwrap_or(false) {
             continue;
         }
-        let opened = if make { place.private_or_new("fingerpost") } else { place.private("fingerpost") };
+        let opened = if make {
+            place.private_or_new("fingerpost")
+        } else {
+            place.private("fingerpost")
+        };
         match opened {
             Ok(dir) => return Ok(Some(dir)),
             // In a directory that only we can change, this is a mistake of ours or the user's, to be told.
@@ -67,7 +80,9 @@ fn existing_or(make: bool) -> io::Result<Option<Dir>> {
     if !make {
         return Ok(None);
     }
-    Ok(temporary().ok().and_then(|dir| in_temporary(&dir).into_iter().next()))
+    Ok(temporary()
+        .ok()
+        .and_then(|dir| in_temporary(&dir).into_iter().next()))
 }
 
 /// Directories in which the control directory may lie, and whether they must be this user's alone.
@@ -75,15 +90,25 @@ fn candidates() -> Vec<(PathBuf, bool)> {
     if owned::uid() == 0 {
         return vec![("/run".into(), false), ("/var/lib".into(), false)];
     }
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
     let runtime = absolute("XDG_RUNTIME_DIR").map(|path| (path, true));
-    runtime.into_iter().chain(cache.map(|path| (path, false))).collect()
+    runtime
+        .into_iter()
+        .chain(cache.map(|path| (path, false)))
+        .collect()
 }
 
 /// The control directories in a temporary directory. Others cannot make one that is ours.
 fn in_temporary(dir: &Dir) -> Vec<Dir> {
     let mut names = dir.names().unwrap_or_default();
     names.retain(|name| owned::is_random_name(name, TEMPORARY));
-    names.iter().filter_map(|name| dir.private(name).ok()).collect()
+    names
+        .iter()
+        .filter_map(|name| dir.private(name).ok())
+        .collect()
 }

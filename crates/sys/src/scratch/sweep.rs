@@ -45,14 +45,25 @@ pub fn sweep_in(root: &Path) -> Vec<String> {
 
 fn sweep_control(control: &Dir) -> Vec<String> {
     let mut told = Vec::new();
-    for name in control.names().unwrap_or_default().iter().filter(|name| owned::is_random_name(name, RUN)) {
-        let look = || reclaim(control, name, "").map(|found| Some(found).filter(|found| *found != Found::Guarded));
+    for name in control
+        .names()
+        .unwrap_or_default()
+        .iter()
+        .filter(|name| owned::is_random_name(name, RUN))
+    {
+        let look = || {
+            reclaim(control, name, "")
+                .map(|found| Some(found).filter(|found| *found != Found::Guarded))
+        };
         match child::look_until(Instant::now() + GUARDIAN_PATIENCE, look) {
             Ok(Some(Found::Left(mut sentences))) => told.append(&mut sentences),
             Ok(_) => {}
             // Its owner, another sweep or its guardian was faster.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => told.push(format!("could not clean up {}: {e}", control.path().join(name).display())),
+            Err(e) => told.push(format!(
+                "could not clean up {}: {e}",
+                control.path().join(name).display()
+            )),
         }
     }
     told
@@ -62,11 +73,17 @@ fn sweep_control(control: &Dir) -> Vec<String> {
 /// descriptor. `who` is left in the lock, so that others know who is at work.
 pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
     let run = control.private(name)?;
-    let Some(mut lock) = there(run.file(LOCK))? else { return without_journal(control, name, &run, who) };
+    let Some(mut lock) = there(run.file(LOCK))? else {
+        return without_journal(control, name, &run, who);
+    };
     if !owned::try_lock(&lock)? {
         let mut holder = String::new();
         (&lock).take(16).read_to_string(&mut holder)?;
-        return Ok(if holder.is_empty() { Found::InUse } else { Found::Guarded });
+        return Ok(if holder.is_empty() {
+            Found::InUse
+        } else {
+            Found::Guarded
+        });
     }
     lock.write_all(who.as_bytes())?;
     let place = run.path().display();
@@ -74,13 +91,17 @@ pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
         Some(Ok(log)) if !log.entries.is_empty() => log,
         Some(Ok(_)) | None => return without_journal(control, name, &run, who),
         Some(Err(sentence)) => {
-            let left = format!("{place} of a killed run is left alone: {sentence}; look at it and remove it");
+            let left = format!(
+                "{place} of a killed run is left alone: {sentence}; look at it and remove it"
+            );
             return Ok(Found::Left(vec![left]));
         }
     };
     let mut sentences = Vec::new();
     for n in order(&log.entries) {
-        let Some(undo) = log.entries.get(&n).map(|entry| entry.undo.clone()) else { continue };
+        let Some(undo) = log.entries.get(&n).map(|entry| entry.undo.clone()) else {
+            continue;
+        };
         match log.undo(n) {
             // That there was anything to kill is not known, and mostly there was not: servers die with their maker.
             Ok(()) if matches!(undo, Undo::KillMarked { .. }) => {}
@@ -102,18 +123,31 @@ fn without_journal(control: &Dir, name: &OsStr, run: &Dir, who: &str) -> io::Res
         return Ok(Found::InUse);
     }
     control.remove(name, None)?;
-    Ok(Found::Left(vec!["removed the empty directory of a killed run".to_owned()]))
+    Ok(Found::Left(vec![
+        "removed the empty directory of a killed run".to_owned(),
+    ]))
 }
 
 /// Removes work directories of ours that no process holds and that have been so for a while: those of runs whose
 /// journal went with the power. (Others cannot make a directory that is ours, nor lock one that they cannot read.)
 fn sweep_unlisted(temporary: &Dir, told: &mut Vec<String>) {
-    for name in temporary.names().unwrap_or_default().iter().filter(|name| owned::is_random_name(name, PREFIXES[0])) {
-        let Ok(dir) = temporary.own(name) else { continue };
-        let free = age(&dir).is_ok_and(|age| age >= MAKING) && owned::try_lock(&dir).unwrap_or(false);
+    for name in temporary
+        .names()
+        .unwrap_or_default()
+        .iter()
+        .filter(|name| owned::is_random_name(name, PREFIXES[0]))
+    {
+        let Ok(dir) = temporary.own(name) else {
+            continue;
+        };
+        let free =
+            age(&dir).is_ok_and(|age| age >= MAKING) && owned::try_lock(&dir).unwrap_or(false);
         if let (true, Ok(identity)) = (free, dir.identity()) {
             match temporary.remove(name, Some(identity)) {
-                Ok(_) => told.push(format!("removed the work directory {} of a killed run", dir.path().display())),
+                Ok(_) => told.push(format!(
+                    "removed the work directory {} of a killed run",
+                    dir.path().display()
+                )),
                 Err(e) => told.push(format!("could not remove {}: {e}", dir.path().display())),
             }
         }
@@ -122,5 +156,7 @@ fn sweep_unlisted(temporary: &Dir, told: &mut Vec<String>) {
 
 fn age(dir: &Dir) -> io::Result<Duration> {
     let changed = UNIX_EPOCH + Duration::from_secs(u64::try_from(dir.changed()?).unwrap_or(0));
-    Ok(SystemTime::now().duration_since(changed).unwrap_or_default())
+    Ok(SystemTime::now()
+        .duration_since(changed)
+        .unwrap_or_default())
 }

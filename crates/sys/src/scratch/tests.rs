@@ -12,7 +12,10 @@ fn kill(scratch: Scratch) {
 }
 
 fn runs(root: &Path) -> Vec<PathBuf> {
-    fs::read_dir(root.join(places::CONTROL)).unwrap().map(|e| e.unwrap().path()).collect()
+    fs::read_dir(root.join(places::CONTROL))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect()
 }
 
 /// Sweeps until something is told, or a path is gone. A child of another test, between its fork and its exec, holds a
@@ -38,7 +41,9 @@ fn a_dropped_scratch_leaves_nothing() {
         let mut scratch = Scratch::create_in(&root).unwrap();
         let (dir, _) = scratch.directory_in(&mine).unwrap();
         fs::write(dir.join("file"), "x").unwrap();
-        let (nested, ticket) = scratch.directory_in(scratch.path().to_owned().as_path()).unwrap();
+        let (nested, ticket) = scratch
+            .directory_in(scratch.path().to_owned().as_path())
+            .unwrap();
         fs::write(nested.join("file"), "x").unwrap();
         scratch.undo(ticket).unwrap();
         assert!(!nested.exists() && scratch.path().exists());
@@ -46,7 +51,11 @@ fn a_dropped_scratch_leaves_nothing() {
         assert_eq!(runs(&root).len(), 1);
     }
     assert!(runs(&root).is_empty() && fs::read_dir(&mine).unwrap().next().is_none());
-    assert_eq!(fs::read_dir(&root).unwrap().count(), 1, "the control directory stays");
+    assert_eq!(
+        fs::read_dir(&root).unwrap().count(),
+        1,
+        "the control directory stays"
+    );
 }
 
 #[test]
@@ -71,7 +80,11 @@ fn what_a_killed_owner_left_is_swept() {
     let told = swept(&root, &dir);
     assert!(told.iter().any(|s| s.contains("process group")), "{told:?}");
     assert!(!dir.exists() && !outside.exists());
-    assert!(child::wait_deadline(&mut server.child, Instant::now() + Duration::from_secs(10)).unwrap().is_some());
+    assert!(
+        child::wait_deadline(&mut server.child, Instant::now() + Duration::from_secs(10))
+            .unwrap()
+            .is_some()
+    );
     assert!(sweep_in(&root).is_empty() && runs(&root).is_empty());
 }
 
@@ -80,8 +93,13 @@ fn a_server_that_was_stopped_is_in_the_journal_no_more() {
     let base = tempfile::tempdir().unwrap();
     let mut scratch = Scratch::create_in(&base.path().join("root")).unwrap();
     let script = "trap '' TERM; sleep 600 & echo ready; wait; wait";
-    let mut server =
-        scratch.spawn(Command::new("sh").args(["-c", script]).stdout(std::process::Stdio::piped())).unwrap();
+    let mut server = scratch
+        .spawn(
+            Command::new("sh")
+                .args(["-c", script])
+                .stdout(std::process::Stdio::piped()),
+        )
+        .unwrap();
     let mut ready = [0; 6];
     io::Read::read_exact(&mut server.child.stdout.take().unwrap(), &mut ready).unwrap();
     let entries = scratch.log.entries.len();
@@ -100,7 +118,9 @@ fn a_server_that_was_stopped_is_in_the_journal_no_more() {
         std::thread::yield_now();
     }
     // One that ended by itself, and was waited for, left what it started.
-    let mut gone = scratch.spawn(Command::new("sh").args(["-c", "sleep 600 & exit 0"])).unwrap();
+    let mut gone = scratch
+        .spawn(Command::new("sh").args(["-c", "sleep 600 & exit 0"]))
+        .unwrap();
     gone.child.wait().unwrap();
     scratch.stop(gone).unwrap();
     assert!(child::marked(scratch.path()).is_empty());
@@ -112,7 +132,12 @@ fn a_root_that_others_can_write_to_is_refused() {
     let root = base.path().join("root");
     fs::create_dir(&root).unwrap();
     fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(Scratch::create_in(&root).unwrap_err().to_string().contains("not this user's alone"));
+    assert!(
+        Scratch::create_in(&root)
+            .unwrap_err()
+            .to_string()
+            .contains("not this user's alone")
+    );
     assert!(sweep_in(&root).is_empty());
 }
 
@@ -121,8 +146,12 @@ fn what_is_not_ours_alone_is_not_undone() {
     let base = tempfile::tempdir().unwrap();
     let root = base.path().join("root");
     let file = |name: &str| runs(&root)[0].join(name);
-    let widen: [&dyn Fn() -> PathBuf; 4] =
-        [&|| root.join(places::CONTROL), &|| runs(&root)[0].clone(), &|| file("lock"), &|| file("journal")];
+    let widen: [&dyn Fn() -> PathBuf; 4] = [
+        &|| root.join(places::CONTROL),
+        &|| runs(&root)[0].clone(),
+        &|| file("lock"),
+        &|| file("journal"),
+    ];
     for path in widen {
         let mut scratch = Scratch::create_in(&root).unwrap();
         let (outside, _) = scratch.directory_in(base.path()).unwrap();
@@ -148,9 +177,15 @@ fn a_journal_that_we_cannot_have_written_is_kept_and_said() {
     let victim = base.path().join("victim");
     fs::write(&victim, "x").unwrap();
     let text = fs::read_to_string(run.join("journal")).unwrap();
-    fs::write(run.join("journal"), format!("{text}{{\"n\":1,\"undo\":\"remove_path\",\"path\":{victim:?}}}\n"))
-        .unwrap();
+    fs::write(
+        run.join("journal"),
+        format!("{text}{{\"n\":1,\"undo\":\"remove_path\",\"path\":{victim:?}}}\n"),
+    )
+    .unwrap();
     let told = swept(&root, &run);
-    assert!(told.len() == 1 && told[0].contains("left alone: line 3"), "{told:?}");
+    assert!(
+        told.len() == 1 && told[0].contains("left alone: line 3"),
+        "{told:?}"
+    );
     assert!(victim.exists() && work.exists() && run.exists());
 }

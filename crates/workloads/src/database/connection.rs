@@ -39,7 +39,11 @@ pub struct QueryError {
 impl QueryError {
     /// The server refused; the connection goes on.
     pub fn refused(kind: impl Into<String>, message: impl Into<String>) -> QueryError {
-        QueryError { kind: kind.into(), message: message.into(), fatal: false }
+        QueryError {
+            kind: kind.into(),
+            message: message.into(),
+            fatal: false,
+        }
     }
 
     /// There was an answer, and it cannot be right.
@@ -51,20 +55,34 @@ impl QueryError {
     pub fn lost(error: &std::io::Error) -> QueryError {
         let kind = match error.kind() {
             std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "no answer in time",
-            std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe => "connection reset",
+            std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe => {
+                "connection reset"
+            }
             _ => "connection lost",
         };
-        QueryError { kind: kind.to_owned(), message: error.to_string(), fatal: true }
+        QueryError {
+            kind: kind.to_owned(),
+            message: error.to_string(),
+            fatal: true,
+        }
     }
 
     /// The server does not let us in.
     pub fn denied(message: impl Into<String>) -> QueryError {
-        QueryError { kind: "access denied".to_owned(), message: message.into(), fatal: true }
+        QueryError {
+            kind: "access denied".to_owned(),
+            message: message.into(),
+            fatal: true,
+        }
     }
 
     /// The other side does not keep to the protocol.
     pub fn protocol(message: impl Into<String>) -> QueryError {
-        QueryError { kind: "protocol error".to_owned(), message: message.into(), fatal: true }
+        QueryError {
+            kind: "protocol error".to_owned(),
+            message: message.into(),
+            fatal: true,
+        }
     }
 }
 
@@ -111,8 +129,17 @@ pub struct Turns<'a> {
 impl<'a> Turns<'a> {
     /// Over a connection with this number; stamped where there is a thread_writer, while its switch is on.
     #[inline]
-    pub fn new(connection: &'a mut dyn Connection, thread_writer: Option<&'a ThreadWriter>, number: u32) -> Self {
-        Turns { connection, thread_writer, number, taken: 0 }
+    pub fn new(
+        connection: &'a mut dyn Connection,
+        thread_writer: Option<&'a ThreadWriter>,
+        number: u32,
+    ) -> Self {
+        Turns {
+            connection,
+            thread_writer,
+            number,
+            taken: 0,
+        }
     }
 
     /// Round trips until now.
@@ -123,9 +150,15 @@ impl<'a> Turns<'a> {
     /// The clock is read only while round trips are stamped: a transaction of several has no reading between them
     /// otherwise.
     #[inline]
-    fn turn<T>(&mut self, ask: impl FnOnce(&mut dyn Connection) -> Result<T, QueryError>) -> Result<T, QueryError> {
+    fn turn<T>(
+        &mut self,
+        ask: impl FnOnce(&mut dyn Connection) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
         self.taken += 1;
-        let Some(thread_writer) = self.thread_writer.filter(|thread_writer| thread_writer.on()) else {
+        let Some(thread_writer) = self
+            .thread_writer
+            .filter(|thread_writer| thread_writer.on())
+        else {
             return ask(self.connection);
         };
         let start = monotonic_ns();
@@ -213,8 +246,11 @@ fn taken<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D
 impl Login {
     /// A stream to the server.
     pub fn stream(&self) -> Result<Stream, QueryError> {
-        let failed =
-            |e: std::io::Error| QueryError { kind: "connect failed".to_owned(), message: e.to_string(), fatal: true };
+        let failed = |e: std::io::Error| QueryError {
+            kind: "connect failed".to_owned(),
+            message: e.to_string(),
+            fatal: true,
+        };
         Stream::connect(&self.address, ANSWER_DEADLINE).map_err(failed)
     }
 
@@ -227,6 +263,10 @@ impl Login {
 impl std::fmt::Debug for Login {
     /// Without the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} at {}, database {}", self.user, self.address, self.database)
+        write!(
+            f,
+            "{} at {}, database {}",
+            self.user, self.address, self.database
+        )
     }
 }

@@ -35,7 +35,11 @@ impl Shape {
     /// The shape at a scale.
     pub fn at(scale: u32) -> Shape {
         let scale = u64::from(scale);
-        Shape { members: MEMBERS * scale, threads: THREADS * scale, posts: POSTS * scale }
+        Shape {
+            members: MEMBERS * scale,
+            threads: THREADS * scale,
+            posts: POSTS * scale,
+        }
     }
 }
 
@@ -65,7 +69,10 @@ pub static TABLES: [Table; 3] = [
             NOT NULL, \
                   created INTEGER NOT NULL, last_post INTEGER NOT NULL, replies INTEGER NOT NULL, views INTEGER NOT \
                   NULL",
-        indexes: &[("threads_forum", "forum, last_post"), ("threads_author", "author")],
+        indexes: &[
+            ("threads_forum", "forum, last_post"),
+            ("threads_author", "author"),
+        ],
     },
     Table {
         name: "posts",
@@ -79,7 +86,10 @@ impl Table {
     /// The statement that makes the table under a name that begins with `prefix`; `options` follows the closing
     /// parenthesis (a storage engine).
     pub fn create(&self, prefix: &str, options: &str) -> String {
-        format!("CREATE TABLE {prefix}{} ({}){options}", self.name, self.columns)
+        format!(
+            "CREATE TABLE {prefix}{} ({}){options}",
+            self.name, self.columns
+        )
     }
 
     /// How many columns it has.
@@ -89,9 +99,12 @@ impl Table {
 
     /// The statements that make its indexes, where the names of table and indexes begin with `prefix`.
     pub fn create_indexes<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
-        self.indexes
-            .iter()
-            .map(move |(name, columns)| format!("CREATE INDEX {prefix}{name} ON {prefix}{} ({columns})", self.name))
+        self.indexes.iter().map(move |(name, columns)| {
+            format!(
+                "CREATE INDEX {prefix}{name} ON {prefix}{} ({columns})",
+                self.name
+            )
+        })
     }
 }
 
@@ -131,7 +144,12 @@ impl Data {
         let mut rng = fastrand::Rng::with_seed(seed);
         let (popular_threads, busy_members) = (Zipf::new(shape.threads), Zipf::new(shape.members));
         let posts: Vec<(u32, u32)> = (0..shape.posts)
-            .map(|_| (popular_threads.draw(&mut rng) as u32, busy_members.draw(&mut rng) as u32))
+            .map(|_| {
+                (
+                    popular_threads.draw(&mut rng) as u32,
+                    busy_members.draw(&mut rng) as u32,
+                )
+            })
             .collect();
         let mut threads = vec![(0, EPOCH); shape.threads as usize];
         let mut members = vec![0; shape.members as usize];
@@ -140,11 +158,22 @@ impl Data {
             *thread = (thread.0 + 1, created(i as u64 + 1));
             members[*author as usize - 1] += 1;
         }
-        Data { shape, text: Text::new(seed), seed, posts, threads, members }
+        Data {
+            shape,
+            text: Text::new(seed),
+            seed,
+            posts,
+            threads,
+            members,
+        }
     }
 
     /// Hands every row of a table to `row`, in the order of the primary key, until it fails.
-    pub fn each_row<E>(&self, table: &Table, mut row: impl FnMut(&[Arg]) -> Result<(), E>) -> Result<(), E> {
+    pub fn each_row<E>(
+        &self,
+        table: &Table,
+        mut row: impl FnMut(&[Arg]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut rng = fastrand::Rng::with_seed(self.seed ^ table.name.len() as u64);
         let int = |n: u64| Arg::Int(n as i64);
         match table.name {
@@ -152,7 +181,13 @@ impl Data {
                 let name = format!("member {id}");
                 let posts = self.members[id as usize - 1];
                 let signature = self.text.slice(&mut rng, SIGNATURE);
-                row(&[int(id), Arg::Text(&name), int(EPOCH as u64 + id), int(posts.into()), Arg::Text(signature)])
+                row(&[
+                    int(id),
+                    Arg::Text(&name),
+                    int(EPOCH as u64 + id),
+                    int(posts.into()),
+                    Arg::Text(signature),
+                ])
             }),
             "threads" => (1..=self.shape.threads).try_for_each(|id| {
                 let (replies, last_post) = self.threads[id as usize - 1];
@@ -175,7 +210,13 @@ impl Data {
             _ => (1..=self.shape.posts).try_for_each(|id| {
                 let (thread, author) = self.posts[id as usize - 1];
                 let body = self.text.body(&mut rng);
-                row(&[int(id), int(thread.into()), int(author.into()), Arg::Int(created(id)), Arg::Text(body)])
+                row(&[
+                    int(id),
+                    int(thread.into()),
+                    int(author.into()),
+                    Arg::Int(created(id)),
+                    Arg::Text(body),
+                ])
             }),
         }
     }
@@ -255,29 +296,45 @@ mod tests {
         let data = Data::new(1, 1);
         let shape = Shape::at(1);
         assert_eq!(
-            TABLES.iter().map(|t| rows(&data, t).len() as u64).sum::<u64>(),
+            TABLES
+                .iter()
+                .map(|t| rows(&data, t).len() as u64)
+                .sum::<u64>(),
             shape.members + shape.threads + shape.posts
         );
         let (mut replies, mut largest, mut written) = (0, 0, 0);
         let Ok(()) = data.each_row(&TABLES[1], |row| {
-            let Arg::Int(n) = row[6] else { panic!("replies is a number") };
+            let Arg::Int(n) = row[6] else {
+                panic!("replies is a number")
+            };
             replies += n;
             largest = largest.max(n);
             assert_eq!(row.len(), TABLES[1].width());
             Ok::<(), Infallible>(())
         });
         let Ok(()) = data.each_row(&TABLES[0], |row| {
-            let Arg::Int(n) = row[3] else { panic!("posts is a number") };
+            let Arg::Int(n) = row[3] else {
+                panic!("posts is a number")
+            };
             written += n;
             assert!(matches!(row[4], Arg::Text(s) if s.len() == SIGNATURE && s.trim() == s));
             Ok::<(), Infallible>(())
         });
         assert_eq!((replies as u64, written as u64), (shape.posts, shape.posts));
-        assert!(largest as u64 > shape.posts / 20, "the most popular thread has {largest} posts of {}", shape.posts);
+        assert!(
+            largest as u64 > shape.posts / 20,
+            "the most popular thread has {largest} posts of {}",
+            shape.posts
+        );
     }
 
     #[test]
     fn text_needs_no_quoting() {
-        assert!(Text::new(5).0.chars().all(|c| c.is_ascii_alphanumeric() || c == ' ' || c == '.'));
+        assert!(
+            Text::new(5)
+                .0
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == ' ' || c == '.')
+        );
     }
 }

@@ -25,7 +25,10 @@ pub struct Dump {
 impl Dump {
     /// The dump of a data set; `options` follows the definition of each table (a storage engine).
     pub fn of(data: &Data, options: &str) -> Dump {
-        let mut dump = Dump { statements: Vec::new(), rows: 0 };
+        let mut dump = Dump {
+            statements: Vec::new(),
+            rows: 0,
+        };
         for table in &TABLES {
             dump.statements.push(table.create(PREFIX, options));
             let Ok(()) = each_insert(data, table, PREFIX, |sql, rows| {
@@ -46,7 +49,9 @@ impl Dump {
 
 /// The statements that take away what a dump made, also a part of it.
 pub fn removal() -> impl Iterator<Item = String> {
-    TABLES.iter().map(|table| format!("DROP TABLE IF EXISTS {PREFIX}{}", table.name))
+    TABLES
+        .iter()
+        .map(|table| format!("DROP TABLE IF EXISTS {PREFIX}{}", table.name))
 }
 
 #[cfg(test)]
@@ -60,8 +65,16 @@ mod tests {
         let dump = Dump::of(&Data::new(1, 7), " ENGINE=aria");
         let shape = Shape::at(1);
         assert_eq!(dump.rows, shape.members + shape.threads + shape.posts);
-        let inserts: Vec<&String> = dump.statements.iter().filter(|s| s.starts_with("INSERT INTO imported_")).collect();
-        assert!(inserts.len() > 10 && inserts.iter().all(|s| s.len() < LOAD_BATCH + 2048), "{}", inserts.len());
+        let inserts: Vec<&String> = dump
+            .statements
+            .iter()
+            .filter(|s| s.starts_with("INSERT INTO imported_"))
+            .collect();
+        assert!(
+            inserts.len() > 10 && inserts.iter().all(|s| s.len() < LOAD_BATCH + 2048),
+            "{}",
+            inserts.len()
+        );
         let rows: usize = inserts.iter().map(|s| s.matches("),(").count() + 1).sum();
         assert_eq!(rows as u64, dump.rows);
         assert!(
@@ -69,9 +82,14 @@ mod tests {
                 && dump.statements[0].ends_with(" ENGINE=aria")
         );
         assert!(
-            dump.statements.iter().any(|s| s == "CREATE INDEX imported_posts_thread ON imported_posts (thread, id)")
+            dump.statements
+                .iter()
+                .any(|s| s == "CREATE INDEX imported_posts_thread ON imported_posts (thread, id)")
         );
         assert_eq!(removal().count(), TABLES.len());
-        assert_eq!(dump.bytes(), dump.statements.iter().map(|s| s.len() as u64).sum::<u64>());
+        assert_eq!(
+            dump.bytes(),
+            dump.statements.iter().map(|s| s.len() as u64).sum::<u64>()
+        );
     }
 }

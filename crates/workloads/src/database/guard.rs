@@ -32,8 +32,8 @@ pub fn main(_args: Vec<OsString>) -> Ended {
     let mut input = io::stdin().lock();
     let mut line = String::new();
     input.read_line(&mut line)?;
-    let target =
-        serde_json::from_str(&line).map_err(|e| format!("the guard got a target that it does not understand: {e}"))?;
+    let target = serde_json::from_str(&line)
+        .map_err(|e| format!("the guard got a target that it does not understand: {e}"))?;
     create(&target)?;
     // The conductor may be gone, so nothing depends on its reading.
     let _ = say(MADE);
@@ -44,25 +44,53 @@ pub fn main(_args: Vec<OsString>) -> Ended {
 }
 
 fn run(target: &Target, sql: &str) -> Result<(), QueryError> {
-    let Target::Server { protocol, login, .. } = target else { return Ok(()) };
-    let home = if *protocol == Protocol::Postgres { POSTGRES_HOME } else { "" };
-    let login = Login { database: home.to_owned(), ..login.clone() };
-    open(&Target::Server { protocol: *protocol, login, storage: None })?.run(sql)
+    let Target::Server {
+        protocol, login, ..
+    } = target
+    else {
+        return Ok(());
+    };
+    let home = if *protocol == Protocol::Postgres {
+        POSTGRES_HOME
+    } else {
+        ""
+    };
+    let login = Login {
+        database: home.to_owned(),
+        ..login.clone()
+    };
+    open(&Target::Server {
+        protocol: *protocol,
+        login,
+        storage: None,
+    })?
+    .run(sql)
 }
 
 fn name(target: &Target) -> &str {
-    if let Target::Server { login, .. } = target { &login.database } else { "" }
+    if let Target::Server { login, .. } = target {
+        &login.database
+    } else {
+        ""
+    }
 }
 
 /// Names are checked when the address is read, so that they can stand in SQL as they are. CREATE fails when the name
 /// exists: nothing that was there before is ever touched.
 fn create(target: &Target) -> Result<(), String> {
     let name = name(target);
-    if let Target::Server { protocol: Protocol::Redis, login, .. } = target {
+    if let Target::Server {
+        protocol: Protocol::Redis,
+        login,
+        ..
+    } = target
+    {
         return match RedisConnection::connect(login).and_then(|mut redis| redis.exists()) {
             Ok(false) => Ok(()),
             Ok(true) => Err(format!("the key “{name}” exists on the server already")),
-            Err(e) => Err(format!("the server of the url does not answer as Redis does: {e}")),
+            Err(e) => Err(format!(
+                "the server of the url does not answer as Redis does: {e}"
+            )),
         };
     }
     run(target, &format!("CREATE DATABASE {name}")).map_err(|e| match e.kind.as_str() {
@@ -76,10 +104,18 @@ fn create(target: &Target) -> Result<(), String> {
 }
 
 fn drop_database(target: &Target) -> Result<(), String> {
-    if let Target::Server { protocol: Protocol::Redis, login, .. } = target {
+    if let Target::Server {
+        protocol: Protocol::Redis,
+        login,
+        ..
+    } = target
+    {
         let removed = RedisConnection::connect(login).and_then(|mut redis| redis.remove());
         return removed.map_err(|e| {
-            format!("the key “{}” could not be taken off the server, delete it by hand: {e}", name(target))
+            format!(
+                "the key “{}” could not be taken off the server, delete it by hand: {e}",
+                name(target)
+            )
         });
     }
     let deadline = Instant::now() + DROP_DEADLINE;

@@ -44,7 +44,9 @@ struct Span {
 
 impl Span {
     fn slots(&self) -> usize {
-        ((self.end - self.start).as_nanos().div_ceil(self.slot.as_nanos())) as usize
+        ((self.end - self.start)
+            .as_nanos()
+            .div_ceil(self.slot.as_nanos())) as usize
     }
 }
 
@@ -77,7 +79,12 @@ impl Generator {
     pub fn new(load: Load) -> Generator {
         let site = Site::new(load.scale, load.seed).after(load.before);
         let own_cost = own_cost(&site, &load);
-        Generator { load, site, own_cost, stamps: Writer::find() }
+        Generator {
+            load,
+            site,
+            own_cost,
+            stamps: Writer::find(),
+        }
     }
 
     /// Runs a step; calls `begun` when all clients are connected and the load begins.
@@ -93,7 +100,10 @@ impl Generator {
                 let user = User::new(
                     &self.site,
                     self.load.mix,
-                    order.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(i as u64),
+                    order
+                        .seed
+                        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                        .wrapping_add(i as u64),
                 );
                 let client = Client {
                     user,
@@ -113,12 +123,18 @@ impl Generator {
         gate.wait();
         let start = Instant::now() + Duration::from_nanos(order.warm_up_ns);
         let end = start + Duration::from_nanos(order.length_ns);
-        let step = *span.get_or_init(|| Span { start, end, slot: SLOT.max((end - start) / MOST_SLOTS) });
+        let step = *span.get_or_init(|| Span {
+            start,
+            end,
+            slot: SLOT.max((end - start) / MOST_SLOTS),
+        });
         begun();
         let watched = thread::scope(|scope| {
             let watcher = thread::Builder::new()
                 .name(WATCHER.to_owned())
-                .spawn_scoped(scope, || watch(&self.load.servers, &progress, step.start, step.end));
+                .spawn_scoped(scope, || {
+                    watch(&self.load.servers, &progress, step.start, step.end)
+                });
             watcher.ok().and_then(|w| w.join().ok())
         })
         .ok_or("the thread that watches the clients could not be started")?;
@@ -133,31 +149,52 @@ impl Generator {
     fn connect_all(&self, clients: usize) -> Result<Vec<Box<dyn Connection>>, String> {
         (0..clients)
             .map(|i| {
-                connect(&self.load.target).map_err(|e| format!("client {} of {clients} could not connect: {e}", i + 1))
+                connect(&self.load.target)
+                    .map_err(|e| format!("client {} of {clients} could not connect: {e}", i + 1))
             })
             .collect()
     }
 
-    fn sum_up(&self, order: StepOrder, step: Span, counted: &[Counted], watched: &Watched) -> Result<Step, String> {
+    fn sum_up(
+        &self,
+        order: StepOrder,
+        step: Span,
+        counted: &[Counted],
+        watched: &Watched,
+    ) -> Result<Step, String> {
         let mut latencies = Histogram::default();
         let mut slots = vec![0u32; step.slots()];
         let mut errors = BTreeMap::new();
         for client in counted {
             latencies.merge(&client.latencies);
-            slots.iter_mut().zip(&client.slots).for_each(|(sum, n)| *sum += n);
-            client.errors.iter().for_each(|(kind, n)| *errors.entry(kind.clone()).or_default() += n);
+            slots
+                .iter_mut()
+                .zip(&client.slots)
+                .for_each(|(sum, n)| *sum += n);
+            client
+                .errors
+                .iter()
+                .for_each(|(kind, n)| *errors.entry(kind.clone()).or_default() += n);
         }
         let transactions: u64 = counted.iter().map(|c| c.completed).sum();
         if transactions == 0 {
             let error = counted.iter().find_map(|c| c.first_error.as_ref());
-            return Err(error.map_or("no transaction completed within the step".to_owned(), |e| {
-                format!("no transaction succeeded: {e}")
-            }));
+            return Err(
+                error.map_or("no transaction completed within the step".to_owned(), |e| {
+                    format!("no transaction succeeded: {e}")
+                }),
+            );
         }
         let elapsed = step.end - step.start;
         let latencies = latencies.counted();
         let median = quantile(&latencies, 0.5).unwrap_or(0);
-        let stalls = stalls::find(&slots, step.slot.as_nanos() as u64, median, order.clients, &watched.samples);
+        let stalls = stalls::find(
+            &slots,
+            step.slot.as_nanos() as u64,
+            median,
+            order.clients,
+            &watched.samples,
+        );
         let cpus = affinity::allowed_cpus().map_or(1, |cpus| cpus.len());
         let cpu_seconds = match self.load.target {
             // Client and server are one process: what the server needs is not the client's.
@@ -219,18 +256,23 @@ impl Client {
         let mut done = 0;
         let mut stamped = None;
         while began < span.end {
-            let Some(connection) = self.connection.as_mut() else { break };
+            let Some(connection) = self.connection.as_mut() else {
+                break;
+            };
             let mut turns = Turns::new(connection.as_mut(), writer.filter(|_| !embedded), number);
             let result = self.user.act(&mut turns);
             let now = Instant::now();
             let taken = turns.taken();
-            stamped = writer.filter(|writer| embedded && writer.on()).map(|writer| {
-                let end = monotonic_ns();
-                // The loop is closed: a transaction begins where the one before ended.
-                let start = stamped.unwrap_or(end.saturating_sub((now - began).as_nanos() as u64));
-                writer.stamp(number, start, end);
-                end
-            });
+            stamped = writer
+                .filter(|writer| embedded && writer.on())
+                .map(|writer| {
+                    let end = monotonic_ns();
+                    // The loop is closed: a transaction begins where the one before ended.
+                    let start =
+                        stamped.unwrap_or(end.saturating_sub((now - began).as_nanos() as u64));
+                    writer.stamp(number, start, end);
+                    end
+                });
             match result {
                 Ok(()) => {
                     done += 1;
@@ -250,15 +292,21 @@ impl Client {
         counted.count_error(error);
         if broken {
             self.connection = None;
-            self.connection =
-                (0..RECONNECTS).find_map(|_| connect(&self.target).map_err(|e| counted.count_error(e)).ok());
+            self.connection = (0..RECONNECTS).find_map(|_| {
+                connect(&self.target)
+                    .map_err(|e| counted.count_error(e))
+                    .ok()
+            });
         }
     }
 }
 
 impl Counted {
     fn new(span: Span) -> Counted {
-        Counted { slots: vec![0; span.slots()], ..Counted::default() }
+        Counted {
+            slots: vec![0; span.slots()],
+            ..Counted::default()
+        }
     }
 
     /// Throughput has what completed within the step; latencies have what began within it, so that one that lasts
@@ -274,7 +322,9 @@ impl Counted {
         if now < span.end {
             self.completed += 1;
             self.turns += turns;
-            self.slots[((now - span.start).as_nanos() as u64 / span.slot.as_nanos() as u64) as usize] += 1;
+            self.slots
+                [((now - span.start).as_nanos() as u64 / span.slot.as_nanos() as u64) as usize] +=
+                1;
         }
     }
 
@@ -323,9 +373,15 @@ fn stretches(slots: &[u32], slot: Duration, elapsed: Duration) -> Vec<f64> {
     let per_stretch = ((STRETCH.as_nanos() / slot.as_nanos()) as usize).max(1);
     let whole: Vec<f64> = slots
         .chunks_exact(per_stretch)
-        .map(|stretch| f64::from(stretch.iter().sum::<u32>()) / (slot.as_secs_f64() * per_stretch as f64))
+        .map(|stretch| {
+            f64::from(stretch.iter().sum::<u32>()) / (slot.as_secs_f64() * per_stretch as f64)
+        })
         .collect();
-    if whole.is_empty() { vec![f64::from(slots.iter().sum::<u32>()) / elapsed.as_secs_f64()] } else { whole }
+    if whole.is_empty() {
+        vec![f64::from(slots.iter().sum::<u32>()) / elapsed.as_secs_f64()]
+    } else {
+        whole
+    }
 }
 
 /// CPU time that a user needs for one transaction when every answer comes at once.
@@ -335,7 +391,11 @@ fn own_cost(site: &Site, load: &Load) -> Duration {
     let mut user = User::new(&Site::new(load.scale, load.seed), load.mix, 1);
     let start = Instant::now();
     let far = Duration::from_secs(3600);
-    let span = Span { start, end: start + far, slot: far };
+    let span = Span {
+        start,
+        end: start + far,
+        slot: far,
+    };
     let mut counted = Counted::new(span);
     let mut began = start;
     for _ in 0..TURNS {
@@ -359,7 +419,11 @@ mod tests {
     fn throughput_has_what_completed_within_and_latency_what_began_within() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
-        let span = Span { start: at(100), end: at(200), slot: SLOT };
+        let span = Span {
+            start: at(100),
+            end: at(200),
+            slot: SLOT,
+        };
         let mut counted = Counted::new(span);
         counted.record(span, at(10), at(99), 1);
         counted.record(span, at(99), at(101), 5);
@@ -368,23 +432,75 @@ mod tests {
         assert_eq!((counted.completed, counted.turns), (2, 12));
         assert_eq!(counted.latencies.total(), 2);
         assert!(counted.latencies.quantile(1.0).unwrap() > 198_000_000);
-        assert_eq!((counted.slots[1], counted.slots[51], counted.slots.iter().sum::<u32>()), (1, 1, 2));
+        assert_eq!(
+            (
+                counted.slots[1],
+                counted.slots[51],
+                counted.slots.iter().sum::<u32>()
+            ),
+            (1, 1, 2)
+        );
     }
 
     #[test]
     fn stretches_are_rates() {
         let slots = vec![2; 250];
-        assert_eq!(stretches(&slots, SLOT, Duration::from_millis(250)), [2000.0, 2000.0]);
-        assert_eq!(stretches(&slots[..50], SLOT, Duration::from_millis(50)), [2000.0]);
+        assert_eq!(
+            stretches(&slots, SLOT, Duration::from_millis(250)),
+            [2000.0, 2000.0]
+        );
+        assert_eq!(
+            stretches(&slots[..50], SLOT, Duration::from_millis(50)),
+            [2000.0]
+        );
     }
 
     #[test]
     fn a_client_is_the_limit_when_it_uses_the_cpus_that_it_can_or_most_of_a_full_machine() {
-        let idle = Fullness { clients: 1, cpus: 2, elapsed: 10.0, cpu: 3.0, busy: 0.4 };
+        let idle = Fullness {
+            clients: 1,
+            cpus: 2,
+            elapsed: 10.0,
+            cpu: 3.0,
+            busy: 0.4,
+        };
         assert_eq!(idle.verdict(), None);
-        assert!(Fullness { cpu: 9.5, ..idle }.verdict().unwrap().contains("9.50 s of the 10.00 s"));
-        assert_eq!(Fullness { clients: 5, cpu: 9.5, busy: 1.0, ..idle }.verdict(), None);
-        assert!(Fullness { clients: 5, cpu: 11.0, busy: 0.95, ..idle }.verdict().unwrap().contains("58 %"));
-        assert_eq!(Fullness { clients: 5, cpu: 11.0, busy: 0.7, ..idle }.verdict(), None);
+        assert!(
+            Fullness { cpu: 9.5, ..idle }
+                .verdict()
+                .unwrap()
+                .contains("9.50 s of the 10.00 s")
+        );
+        assert_eq!(
+            Fullness {
+                clients: 5,
+                cpu: 9.5,
+                busy: 1.0,
+                ..idle
+            }
+            .verdict(),
+            None
+        );
+        assert!(
+            Fullness {
+                clients: 5,
+                cpu: 11.0,
+                busy: 0.95,
+                ..idle
+            }
+            .verdict()
+            .unwrap()
+            .contains("58 %")
+        );
+        assert_eq!(
+            Fullness {
+                clients: 5,
+                cpu: 11.0,
+                busy: 0.7,
+                ..idle
+            }
+            .verdict(),
+            None
+        );
     }
 }

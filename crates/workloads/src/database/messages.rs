@@ -86,7 +86,10 @@ mod tests {
     #[test]
     fn what_is_said_is_understood() {
         let request = Request::Load(Load {
-            target: Target::Sqlite { file: "/tmp/x y".into(), synchronous: "full".into() },
+            target: Target::Sqlite {
+                file: "/tmp/x y".into(),
+                synchronous: "full".into(),
+            },
             scale: 2,
             seed: u64::MAX,
             mix: Mix::Write,
@@ -96,8 +99,14 @@ mod tests {
         let line = serde_json::to_string(&request).unwrap();
         assert!(!line.contains('\n'));
         assert_eq!(serde_json::from_str::<Request>(&line).unwrap(), request);
-        let reply =
-            Reply::Step(Step { throughput: vec![0.1 + 0.2], latencies: vec![(u64::MAX, 1)], ..Step::default() });
-        assert_eq!(serde_json::from_str::<Reply>(&serde_json::to_string(&reply).unwrap()).unwrap(), reply);
+        let reply = Reply::Step(Step {
+            throughput: vec![0.1 + 0.2],
+            latencies: vec![(u64::MAX, 1)],
+            ..Step::default()
+        });
+        assert_eq!(
+            serde_json::from_str::<Reply>(&serde_json::to_string(&reply).unwrap()).unwrap(),
+            reply
+        );
     }
 }

@@ -18,10 +18,22 @@ pub struct Statement {
 
 /// The statements. The constants below are their places.
 pub static STATEMENTS: [Statement; 14] = [
-    Statement { sql: "SELECT signature FROM members WHERE id = ?", at_least: 1 },
-    Statement { sql: "SELECT name, joined, posts FROM members WHERE id = ?", at_least: 1 },
-    Statement { sql: "SELECT title, forum, author, replies, views FROM threads WHERE id = ?", at_least: 1 },
-    Statement { sql: "SELECT id, title, replies FROM threads WHERE id BETWEEN ? AND ?", at_least: 1 },
+    Statement {
+        sql: "SELECT signature FROM members WHERE id = ?",
+        at_least: 1,
+    },
+    Statement {
+        sql: "SELECT name, joined, posts FROM members WHERE id = ?",
+        at_least: 1,
+    },
+    Statement {
+        sql: "SELECT title, forum, author, replies, views FROM threads WHERE id = ?",
+        at_least: 1,
+    },
+    Statement {
+        sql: "SELECT id, title, replies FROM threads WHERE id BETWEEN ? AND ?",
+        at_least: 1,
+    },
     Statement {
         sql: "SELECT id, title, author, replies, last_post FROM threads WHERE forum = ? ORDER BY last_post DESC LIMIT \
             20",
@@ -42,12 +54,30 @@ pub static STATEMENTS: [Statement; 14] = [
         sql: "SELECT forum, COUNT(*), SUM(replies), MAX(last_post) FROM threads WHERE author = ? GROUP BY forum",
         at_least: 0,
     },
-    Statement { sql: "INSERT INTO posts (id, thread, author, created, body) VALUES (?, ?, ?, ?, ?)", at_least: 0 },
-    Statement { sql: "UPDATE threads SET replies = replies + 1, last_post = ? WHERE id = ?", at_least: 0 },
-    Statement { sql: "UPDATE members SET posts = posts + 1 WHERE id = ?", at_least: 0 },
-    Statement { sql: "UPDATE posts SET body = ? WHERE id = ?", at_least: 0 },
-    Statement { sql: "UPDATE threads SET views = views + 1 WHERE id = ?", at_least: 0 },
-    Statement { sql: "INSERT INTO members (id, name, joined, posts, signature) VALUES (?, ?, ?, 0, ?)", at_least: 0 },
+    Statement {
+        sql: "INSERT INTO posts (id, thread, author, created, body) VALUES (?, ?, ?, ?, ?)",
+        at_least: 0,
+    },
+    Statement {
+        sql: "UPDATE threads SET replies = replies + 1, last_post = ? WHERE id = ?",
+        at_least: 0,
+    },
+    Statement {
+        sql: "UPDATE members SET posts = posts + 1 WHERE id = ?",
+        at_least: 0,
+    },
+    Statement {
+        sql: "UPDATE posts SET body = ? WHERE id = ?",
+        at_least: 0,
+    },
+    Statement {
+        sql: "UPDATE threads SET views = views + 1 WHERE id = ?",
+        at_least: 0,
+    },
+    Statement {
+        sql: "INSERT INTO members (id, name, joined, posts, signature) VALUES (?, ?, ?, 0, ?)",
+        at_least: 0,
+    },
 ];
 
 /// Place of the point look-up.
@@ -89,7 +119,9 @@ impl Mix {
 
     /// The mix of this name.
     pub fn parse(name: &str) -> Option<Mix> {
-        [Mix::Read, Mix::Write, Mix::Point].into_iter().find(|mix| mix.as_str() == name)
+        [Mix::Read, Mix::Write, Mix::Point]
+            .into_iter()
+            .find(|mix| mix.as_str() == name)
     }
 }
 
@@ -138,7 +170,11 @@ pub struct User {
 impl User {
     /// A user of a site who acts as `mix` and `seed` say.
     pub fn new(site: &Site, mix: Mix, seed: u64) -> User {
-        User { site: site.clone(), mix, rng: fastrand::Rng::with_seed(seed) }
+        User {
+            site: site.clone(),
+            mix,
+            rng: fastrand::Rng::with_seed(seed),
+        }
     }
 
     /// Does one thing that the mix has: one transaction. After an error the transaction is rolled back.
@@ -181,7 +217,11 @@ impl User {
         let done = match kind {
             15..65 => self.reply(on),
             65..80 => self.edit(on),
-            80..95 => query(on, COUNT_VIEW, &[Arg::Int(self.site.threads.draw(&mut self.rng))]),
+            80..95 => query(
+                on,
+                COUNT_VIEW,
+                &[Arg::Int(self.site.threads.draw(&mut self.rng))],
+            ),
             _ => self.join(on),
         };
         match done.and_then(|()| on.bound(Bound::Commit)) {
@@ -198,7 +238,10 @@ impl User {
     /// A member reads a thread and answers. Rows are changed in the same order everywhere (posts, threads, members), so
     /// that transactions wait for each other and do not lock each other out.
     fn reply(&mut self, on: &mut dyn Connection) -> Result<(), QueryError> {
-        let (thread, author) = (self.site.threads.draw(&mut self.rng), self.site.members.draw(&mut self.rng));
+        let (thread, author) = (
+            self.site.threads.draw(&mut self.rng),
+            self.site.members.draw(&mut self.rng),
+        );
         let id = self.site.next_post.fetch_add(1, Ordering::Relaxed);
         let created = data::created(id as u64);
         query(on, THREAD, &[Arg::Int(thread)])?;
@@ -206,7 +249,13 @@ impl User {
         query(
             on,
             INSERT_POST,
-            &[Arg::Int(id), Arg::Int(thread), Arg::Int(author), Arg::Int(created), Arg::Text(body)],
+            &[
+                Arg::Int(id),
+                Arg::Int(thread),
+                Arg::Int(author),
+                Arg::Int(created),
+                Arg::Text(body),
+            ],
         )?;
         query(on, UPDATE_THREAD, &[Arg::Int(created), Arg::Int(thread)])?;
         query(on, UPDATE_MEMBER, &[Arg::Int(author)])
@@ -223,7 +272,16 @@ impl User {
     fn join(&mut self, on: &mut dyn Connection) -> Result<(), QueryError> {
         let id = self.site.next_member.fetch_add(1, Ordering::Relaxed);
         let name = format!("member {id}");
-        query(on, INSERT_MEMBER, &[Arg::Int(id), Arg::Text(&name), Arg::Int(data::created(0)), Arg::Text("new here")])
+        query(
+            on,
+            INSERT_MEMBER,
+            &[
+                Arg::Int(id),
+                Arg::Text(&name),
+                Arg::Int(data::created(0)),
+                Arg::Text("new here"),
+            ],
+        )
     }
 }
 
@@ -232,7 +290,10 @@ impl User {
 fn query(on: &mut dyn Connection, statement: usize, args: &[Arg]) -> Result<(), QueryError> {
     let rows = on.query(statement, args)?;
     if rows < STATEMENTS[statement].at_least {
-        return Err(QueryError::wrong(format!("{rows} rows for “{}”", STATEMENTS[statement].sql)));
+        return Err(QueryError::wrong(format!(
+            "{rows} rows for “{}”",
+            STATEMENTS[statement].sql
+        )));
     }
     Ok(())
 }
@@ -261,9 +322,18 @@ mod tests {
 
     impl Connection for Listener {
         fn query(&mut self, statement: usize, args: &[Arg]) -> Result<u64, QueryError> {
-            assert_eq!(STATEMENTS[statement].sql.matches('?').count(), args.len(), "{}", STATEMENTS[statement].sql);
+            assert_eq!(
+                STATEMENTS[statement].sql.matches('?').count(),
+                args.len(),
+                "{}",
+                STATEMENTS[statement].sql
+            );
             self.said.push(statement.to_string());
-            if self.fail == Some(statement) { Err(QueryError::refused("deadlock", String::new())) } else { Ok(1) }
+            if self.fail == Some(statement) {
+                Err(QueryError::refused("deadlock", String::new()))
+            } else {
+                Ok(1)
+            }
         }
         fn bound(&mut self, bound: Bound) -> Result<(), QueryError> {
             self.said.push(bound.sql().to_lowercase());
@@ -281,7 +351,15 @@ mod tests {
         let mut on = Listener::default();
         assert!(act(Mix::Read, 2000, &mut on).iter().all(Result::is_ok));
         let seen: std::collections::BTreeSet<String> = on.said.iter().cloned().collect();
-        let expected = [MEMBER, THREAD, THREAD_RANGE, FRONT_PAGE, THREAD_PAGE, TOP_POSTERS, AUTHOR_FORUMS];
+        let expected = [
+            MEMBER,
+            THREAD,
+            THREAD_RANGE,
+            FRONT_PAGE,
+            THREAD_PAGE,
+            TOP_POSTERS,
+            AUTHOR_FORUMS,
+        ];
         assert_eq!(seen, expected.iter().map(usize::to_string).collect());
         assert_eq!(on.said.len(), 2000);
     }
@@ -292,14 +370,24 @@ mod tests {
         assert!(act(Mix::Write, 2000, &mut on).iter().all(Result::is_ok));
         let count = |word: &str| on.said.iter().filter(|s| *s == word).count();
         assert_eq!(count("begin"), count("commit"));
-        assert!((1600..1800).contains(&count("begin")), "{} of 2000 transactions write", count("begin"));
+        assert!(
+            (1600..1800).contains(&count("begin")),
+            "{} of 2000 transactions write",
+            count("begin")
+        );
         assert!((900..1100).contains(&count(&INSERT_POST.to_string())));
     }
 
     #[test]
     fn a_failed_transaction_is_rolled_back() {
-        let mut on = Listener { fail: Some(UPDATE_THREAD), ..Listener::default() };
-        let failed = act(Mix::Write, 500, &mut on).iter().filter(|r| r.is_err()).count();
+        let mut on = Listener {
+            fail: Some(UPDATE_THREAD),
+            ..Listener::default()
+        };
+        let failed = act(Mix::Write, 500, &mut on)
+            .iter()
+            .filter(|r| r.is_err())
+            .count();
         assert!(failed > 100);
         assert_eq!(on.said.iter().filter(|s| *s == "rollback").count(), failed);
     }
@@ -333,7 +421,9 @@ mod tests {
                 Ok(0)
             }
         }
-        let error = User::new(&Site::new(1, 3), Mix::Point, 9).act(&mut Empty).unwrap_err();
+        let error = User::new(&Site::new(1, 3), Mix::Point, 9)
+            .act(&mut Empty)
+            .unwrap_err();
         assert_eq!(error.kind, "wrong answer");
     }
 }

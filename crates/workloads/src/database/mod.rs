@@ -101,7 +101,11 @@ struct Started {
 impl<'a> Database<'a> {
     /// The workload with these options; nothing is started yet.
     pub fn new(options: Options, scratch: &'a mut Scratch) -> Self {
-        Database { options, scratch, started: Started::default() }
+        Database {
+            options,
+            scratch,
+            started: Started::default(),
+        }
     }
 
     /// The server's version and settings in words. Empty before [`Workload::start`].
@@ -131,13 +135,21 @@ impl<'a> Database<'a> {
     fn make_dir(&mut self) -> Result<PathBuf, WorkloadError> {
         let name = format!("database-{}", self.options.engine.name());
         let Some(parent) = &self.options.dir else {
-            let dir = (0..).map(|n| self.scratch.path().join(format!("{name}-{n}"))).find(|dir| !dir.exists());
+            let dir = (0..)
+                .map(|n| self.scratch.path().join(format!("{name}-{n}")))
+                .find(|dir| !dir.exists());
             return dir.ok_or_else(|| Failed("no directory is free".to_owned()));
         };
         if !parent.is_dir() {
-            return Err(Setting(format!("dir={}: there is no such directory", parent.display())));
+            return Err(Setting(format!(
+                "dir={}: there is no such directory",
+                parent.display()
+            )));
         }
-        let made = self.scratch.directory_in(parent).map_err(|e| Setting(format!("dir={}: {e}", parent.display())));
+        let made = self
+            .scratch
+            .directory_in(parent)
+            .map_err(|e| Setting(format!("dir={}: {e}", parent.display())));
         let (own, ticket) = made?;
         self.started.own = Some(ticket);
         Ok(own.join(name))
@@ -146,31 +158,54 @@ impl<'a> Database<'a> {
     /// Starts the server, if there is one to be started, and tells how to connect.
     fn start_server(&mut self) -> Result<Target, WorkloadError> {
         let engine = self.options.engine.clone();
-        if let Engine::Own { protocol, mut login, password_file, storage } = engine {
-            login.password =
-                password::find(protocol, &login, password_file.as_deref(), &password::Surroundings::of_process())?;
+        if let Engine::Own {
+            protocol,
+            mut login,
+            password_file,
+            storage,
+        } = engine
+        {
+            login.password = password::find(
+                protocol,
+                &login,
+                password_file.as_deref(),
+                &password::Surroundings::of_process(),
+            )?;
             if protocol == Protocol::Redis {
                 // Nobody else's key has such a name, so that what is made and taken away is ours.
                 login.database = format!("{}:{:016x}", login.database, fastrand::u64(..));
             }
-            let target = Target::Server { protocol, login, storage };
+            let target = Target::Server {
+                protocol,
+                login,
+                storage,
+            };
             self.started.guard = Some(Guard::start(&self.options.program, &target)?);
             return Ok(target);
         }
         let dir = self.make_dir()?;
         self.started.dir = Some(dir.clone());
         let private = match engine {
-            Engine::MariaDb { storage, query_cache } => {
-                server::mariadb::start(&self.options, &storage, query_cache, self.scratch, dir)?
-            }
+            Engine::MariaDb {
+                storage,
+                query_cache,
+            } => server::mariadb::start(&self.options, &storage, query_cache, self.scratch, dir)?,
             Engine::PostgreSql => server::postgresql::start(&self.options, self.scratch, dir)?,
             Engine::Sqlite { synchronous } => {
-                std::fs::create_dir(&dir).map_err(|e| Failed(format!("cannot make {}: {e}", dir.display())))?;
-                return Ok(Target::Sqlite { file: dir.join("site.db"), synchronous });
+                std::fs::create_dir(&dir)
+                    .map_err(|e| Failed(format!("cannot make {}: {e}", dir.display())))?;
+                return Ok(Target::Sqlite {
+                    file: dir.join("site.db"),
+                    synchronous,
+                });
             }
             Engine::Own { .. } => unreachable!("handled above"),
         };
-        let Private { server, target, restart } = private;
+        let Private {
+            server,
+            target,
+            restart,
+        } = private;
         (self.started.server, self.started.restart) = (Some(server), Some(restart));
         Ok(target)
     }
@@ -179,12 +214,32 @@ impl<'a> Database<'a> {
     fn load(&mut self, target: Target) -> Result<(), WorkloadError> {
         let embedded = matches!(target, Target::Sqlite { .. });
         // Words before the server's command go before the process that has the database in it.
-        let prefix = if embedded { self.options.server_prefix.as_slice() } else { &[] };
-        let worker = Worker::start(&self.options.program, prefix, self.started.stamps.as_ref(), self.scratch)?;
-        let servers = if embedded { vec![worker.pid()] } else { self.started.server.iter().map(Server::pid).collect() };
+        let prefix = if embedded {
+            self.options.server_prefix.as_slice()
+        } else {
+            &[]
+        };
+        let worker = Worker::start(
+            &self.options.program,
+            prefix,
+            self.started.stamps.as_ref(),
+            self.scratch,
+        )?;
+        let servers = if embedded {
+            vec![worker.pid()]
+        } else {
+            self.started.server.iter().map(Server::pid).collect()
+        };
         self.started.worker = Some(worker);
         let (scale, seed, mix) = (self.options.scale, self.options.seed, self.options.mix);
-        let order = Request::Load(Load { target, scale, seed, mix, before: self.started.starts, servers });
+        let order = Request::Load(Load {
+            target,
+            scale,
+            seed,
+            mix,
+            before: self.started.starts,
+            servers,
+        });
         match self.worker()?.ask(&order, LOAD_DEADLINE * scale)? {
             Reply::Loaded(server) => self.started.described = server,
             other => return Err(unexpected(&other)),
@@ -194,7 +249,10 @@ impl<'a> Database<'a> {
     }
 
     fn worker(&mut self) -> Result<&mut Worker, WorkloadError> {
-        self.started.worker.as_mut().ok_or_else(|| Failed("the database was not started".to_owned()))
+        self.started
+            .worker
+            .as_mut()
+            .ok_or_else(|| Failed("the database was not started".to_owned()))
     }
 }
 
@@ -212,12 +270,18 @@ impl Workload for Database<'_> {
     }
 
     fn renew(&mut self) -> Result<bool, WorkloadError> {
-        let Some(target) = self.started.target.clone().filter(|_| !matches!(self.options.engine, Engine::Own { .. }))
+        let Some(target) = self
+            .started
+            .target
+            .clone()
+            .filter(|_| !matches!(self.options.engine, Engine::Own { .. }))
         else {
             return Ok(false);
         };
         if let Some(worker) = self.started.worker.take() {
-            self.started.warnings.extend(worker.stop(self.scratch).err());
+            self.started
+                .warnings
+                .extend(worker.stop(self.scratch).err());
         }
         if let (Some(restart), Some(server)) = (&self.started.restart, self.started.server.take()) {
             self.started.server = Some(restart.again(server, &target, self.scratch)?);
@@ -227,7 +291,11 @@ impl Workload for Database<'_> {
 
     fn steps(&self) -> Vec<Params> {
         let params = self.options.params();
-        self.options.clients.iter().map(|clients| params.clone().with("clients", *clients as i64)).collect()
+        self.options
+            .clients
+            .iter()
+            .map(|clients| params.clone().with("clients", *clients as i64))
+            .collect()
     }
 
     fn subjects(&self) -> Subjects {
@@ -249,8 +317,12 @@ impl Workload for Database<'_> {
         length: Duration,
         begun: &mut dyn FnMut(),
     ) -> Result<Step, WorkloadError> {
-        let clients = params.int("clients").and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
-        let clients = clients.ok_or_else(|| Setting("a step needs a number of clients".to_owned()))?;
+        let clients = params
+            .int("clients")
+            .and_then(|n| usize::try_from(n).ok())
+            .filter(|n| *n > 0);
+        let clients =
+            clients.ok_or_else(|| Setting("a step needs a number of clients".to_owned()))?;
         self.started.steps_done += 1;
         let warm_up = warm_up(length);
         let order = StepOrder {
@@ -274,21 +346,32 @@ impl Workload for Database<'_> {
 
     fn stop(&mut self) {
         if let Some(worker) = self.started.worker.take() {
-            self.started.warnings.extend(worker.stop(self.scratch).err());
+            self.started
+                .warnings
+                .extend(worker.stop(self.scratch).err());
         }
         if let Some(server) = self.started.server.take() {
             // No orderly shutdown (a second of writing what is thrown away). PostgreSQL's "immediate" one, SIGQUIT,
             // still gives its shared memory back; MariaDB has none.
-            let signal = if matches!(self.options.engine, Engine::PostgreSql) { libc::SIGQUIT } else { libc::SIGKILL };
+            let signal = if matches!(self.options.engine, Engine::PostgreSql) {
+                libc::SIGQUIT
+            } else {
+                libc::SIGKILL
+            };
             let _ = child::signal_group(server.pid(), signal);
-            self.started.warnings.extend(self.scratch.stop(server).err());
+            self.started
+                .warnings
+                .extend(self.scratch.stop(server).err());
         }
         if let Some(guard) = self.started.guard.take() {
             self.started.warnings.extend(guard.stop().err());
         }
         if let Some(dir) = self.started.dir.take() {
             let gone = files::remove_tree(&dir);
-            self.started.warnings.extend(gone.err().map(|e| format!("{} could not be removed: {e}", dir.display())));
+            self.started.warnings.extend(
+                gone.err()
+                    .map(|e| format!("{} could not be removed: {e}", dir.display())),
+            );
         }
         if let Some(own) = self.started.own.take() {
             self.started.warnings.extend(self.scratch.undo(own).err());

@@ -42,20 +42,45 @@ impl MySqlConnection {
     pub fn connect(login: &Login, storage: Option<&str>) -> Result<MySqlConnection, QueryError> {
         let mut wire = Wire::new(login.stream()?);
         mysql_login::log_in(&mut wire, login)?;
-        Ok(MySqlConnection { wire, prepared: Vec::new(), storage: storage.map(str::to_owned) })
+        Ok(MySqlConnection {
+            wire,
+            prepared: Vec::new(),
+            storage: storage.map(str::to_owned),
+        })
     }
 
     fn prepare_one(&mut self, sql: &str) -> Result<Prepared, QueryError> {
         self.wire.command(COM_STMT_PREPARE, sql.as_bytes())?;
         let answer = self.wire.receive_ok()?;
-        let Some(&[_, a, b, c, d, columns_low, columns_high, parameters_low, parameters_high]) = answer.get(..9) else {
-            return Err(QueryError::protocol("a short answer to a statement to be prepared"));
+        let Some(
+            &[
+                _,
+                a,
+                b,
+                c,
+                d,
+                columns_low,
+                columns_high,
+                parameters_low,
+                parameters_high,
+            ],
+        ) = answer.get(..9)
+        else {
+            return Err(QueryError::protocol(
+                "a short answer to a statement to be prepared",
+            ));
         };
-        let lists = [[parameters_low, parameters_high], [columns_low, columns_high]];
+        let lists = [
+            [parameters_low, parameters_high],
+            [columns_low, columns_high],
+        ];
         for _ in lists.iter().filter(|list| u16::from_le_bytes(**list) > 0) {
             self.wire.until_end(|_| {})?;
         }
-        Ok(Prepared { id: [a, b, c, d], bound: false })
+        Ok(Prepared {
+            id: [a, b, c, d],
+            bound: false,
+        })
     }
 
     /// Runs a statement as text and gives its rows as texts; NULL is an empty text.
@@ -69,7 +94,10 @@ impl MySqlConnection {
 
 impl Session for MySqlConnection {
     fn prepare(&mut self) -> Result<(), QueryError> {
-        self.prepared = STATEMENTS.iter().map(|one| self.prepare_one(one.sql)).collect::<Result<_, _>>()?;
+        self.prepared = STATEMENTS
+            .iter()
+            .map(|one| self.prepare_one(one.sql))
+            .collect::<Result<_, _>>()?;
         Ok(())
     }
 
@@ -78,7 +106,11 @@ impl Session for MySqlConnection {
     }
 
     fn load(&mut self, data: &Data) -> Result<(), QueryError> {
-        let options = self.storage.as_ref().map(|name| format!(" ENGINE={name}")).unwrap_or_default();
+        let options = self
+            .storage
+            .as_ref()
+            .map(|name| format!(" ENGINE={name}"))
+            .unwrap_or_default();
         for table in &TABLES {
             self.text(&table.create("", &options))?;
             // One commit for each table; for engines without transactions it changes nothing.
@@ -95,18 +127,27 @@ impl Session for MySqlConnection {
 
     /// What was asked for is checked: a server that does not have a storage engine may take another one silently.
     fn describe(&mut self) -> Result<String, QueryError> {
-        let made =
-            "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'posts'";
+        let made = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'posts'";
         let made = self.text(made)?.concat().concat().to_lowercase();
         if let Some(asked) = self.storage.as_ref().filter(|asked| **asked != made) {
-            return Err(QueryError::refused("wrong storage engine", format!("asked for {asked}, got {made}")));
+            return Err(QueryError::refused(
+                "wrong storage engine",
+                format!("asked for {asked}, got {made}"),
+            ));
         }
         let version = self.text("SELECT VERSION()")?.concat().concat();
-        let names =
-            "'query_cache_type', 'query_cache_size', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin'";
-        let settings = self.text(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"))?;
-        let settings: Vec<String> = settings.iter().map(|pair| pair.join("=").to_lowercase()).collect();
-        Ok(format!("{version}, storage={made}, {}", settings.join(", ")))
+        let names = "'query_cache_type', 'query_cache_size', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin'";
+        let settings = self.text(&format!(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"
+        ))?;
+        let settings: Vec<String> = settings
+            .iter()
+            .map(|pair| pair.join("=").to_lowercase())
+            .collect();
+        Ok(format!(
+            "{version}, storage={made}, {}",
+            settings.join(", ")
+        ))
     }
 }
 
@@ -126,9 +167,17 @@ pub(super) fn each_insert<E>(
         }
         push_row(&mut sql, row);
         rows += 1;
-        if sql.len() < LOAD_BATCH { Ok(()) } else { each(std::mem::take(&mut sql), std::mem::take(&mut rows)) }
+        if sql.len() < LOAD_BATCH {
+            Ok(())
+        } else {
+            each(std::mem::take(&mut sql), std::mem::take(&mut rows))
+        }
     })?;
-    if sql.is_empty() { Ok(()) } else { each(sql, rows) }
+    if sql.is_empty() {
+        Ok(())
+    } else {
+        each(sql, rows)
+    }
 }
 
 /// Appends `(1,'two',3)`. Texts of the data set need no quoting.
@@ -157,7 +206,11 @@ impl Connection for MySqlConnection {
         out.push(u8::from(!prepared.bound));
         if !prepared.bound {
             for arg in args {
-                let kind = if matches!(arg, Arg::Int(_)) { TYPE_LONGLONG } else { TYPE_VAR_STRING };
+                let kind = if matches!(arg, Arg::Int(_)) {
+                    TYPE_LONGLONG
+                } else {
+                    TYPE_VAR_STRING
+                };
                 out.extend_from_slice(&[kind, 0]);
             }
         }
@@ -200,7 +253,11 @@ mod tests {
 
     #[test]
     fn a_text_goes_after_its_length() {
-        for (length, prefix) in [(3, vec![3]), (300, vec![0xfc, 44, 1]), (70_000, vec![0xfd, 0x70, 0x11, 1])] {
+        for (length, prefix) in [
+            (3, vec![3]),
+            (300, vec![0xfc, 44, 1]),
+            (70_000, vec![0xfd, 0x70, 0x11, 1]),
+        ] {
             let mut out = Vec::new();
             push_text(&mut out, &"x".repeat(length));
             assert_eq!(out[..prefix.len()], prefix);

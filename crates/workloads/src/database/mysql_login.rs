@@ -34,10 +34,23 @@ pub fn log_in(wire: &mut Wire, login: &Login) -> Result<(), QueryError> {
         .ok_or_else(|| QueryError::protocol("this is not a MySQL or MariaDB server"))?;
     let password = login.password().unwrap_or_default();
     // A method that we do not know is answered as the old one; the server then asks for another.
-    let mut plugin = if asked == CACHING_SHA2 { CACHING_SHA2 } else { NATIVE };
+    let mut plugin = if asked == CACHING_SHA2 {
+        CACHING_SHA2
+    } else {
+        NATIVE
+    };
     let response = respond(plugin, password, &challenge);
-    let with_database = if login.database.is_empty() { 0 } else { CONNECT_WITH_DB };
-    let flags = LONG_PASSWORD | PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | PLUGIN_AUTH | with_database;
+    let with_database = if login.database.is_empty() {
+        0
+    } else {
+        CONNECT_WITH_DB
+    };
+    let flags = LONG_PASSWORD
+        | PROTOCOL_41
+        | TRANSACTIONS
+        | SECURE_CONNECTION
+        | PLUGIN_AUTH
+        | with_database;
     let out = wire.packet();
     out.extend(flags.to_le_bytes());
     out.extend(MAX_PACKET.to_le_bytes());
@@ -59,8 +72,8 @@ pub fn log_in(wire: &mut Wire, login: &Login) -> Result<(), QueryError> {
         let reply = match (answer[0], answer.get(1)) {
             (OK, _) => return Ok(()),
             (SWITCH, Some(_)) => {
-                let (name, challenge) =
-                    parse_switch(&answer[1..]).ok_or_else(|| QueryError::protocol("a broken request to log in"))?;
+                let (name, challenge) = parse_switch(&answer[1..])
+                    .ok_or_else(|| QueryError::protocol("a broken request to log in"))?;
                 plugin = [NATIVE, CACHING_SHA2]
                     .into_iter()
                     .find(|known| *known == name)
@@ -68,7 +81,9 @@ pub fn log_in(wire: &mut Wire, login: &Login) -> Result<(), QueryError> {
                 respond(plugin, password, challenge)
             }
             (MORE_DATA, Some(&FAST_DONE)) => continue,
-            (MORE_DATA, Some(&SEND_PASSWORD)) if wire.stream.is_unix() => [password.as_bytes(), &[0]].concat(),
+            (MORE_DATA, Some(&SEND_PASSWORD)) if wire.stream.is_unix() => {
+                [password.as_bytes(), &[0]].concat()
+            }
             (MORE_DATA, Some(&SEND_PASSWORD)) => return Err(would_expose_password()),
             _ => return Err(QueryError::protocol("an unknown answer to the log-in")),
         };
@@ -101,13 +116,19 @@ fn respond(plugin: &str, password: &str, challenge: &[u8]) -> Vec<u8> {
         // SHA256(password) xor SHA256(SHA256(SHA256(password)) challenge)
         let once = Sha256::digest(password);
         let twice = Sha256::digest(once);
-        let mask = Sha256::new().chain_update(twice).chain_update(challenge).finalize();
+        let mask = Sha256::new()
+            .chain_update(twice)
+            .chain_update(challenge)
+            .finalize();
         xor(&once, &mask)
     } else {
         // SHA1(password) xor SHA1(challenge SHA1(SHA1(password)))
         let once = Sha1::digest(password);
         let twice = Sha1::digest(once);
-        let mask = Sha1::new().chain_update(challenge).chain_update(twice).finalize();
+        let mask = Sha1::new()
+            .chain_update(challenge)
+            .chain_update(twice)
+            .finalize();
         xor(&once, &mask)
     }
 }
@@ -119,7 +140,9 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
 /// The challenge and the method of what the server says first. Version 10 of it: version text, connection id, challenge
 /// in two parts, flags, method.
 fn parse_greeting(packet: &[u8]) -> Option<(Vec<u8>, String)> {
-    let (&10, rest) = packet.split_first()? else { return None };
+    let (&10, rest) = packet.split_first()? else {
+        return None;
+    };
     let rest = &rest[rest.iter().position(|b| *b == 0)? + 1..];
     let mut challenge = rest.get(4..12)?.to_vec();
     let tail = rest.get(31..)?;
@@ -134,7 +157,10 @@ fn parse_greeting(packet: &[u8]) -> Option<(Vec<u8>, String)> {
 fn parse_switch(rest: &[u8]) -> Option<(String, &[u8])> {
     let end = rest.iter().position(|b| *b == 0)?;
     let challenge = &rest[end + 1..];
-    Some((String::from_utf8_lossy(&rest[..end]).into_owned(), challenge.strip_suffix(&[0]).unwrap_or(challenge)))
+    Some((
+        String::from_utf8_lossy(&rest[..end]).into_owned(),
+        challenge.strip_suffix(&[0]).unwrap_or(challenge),
+    ))
 }
 
 #[cfg(test)]
@@ -167,11 +193,17 @@ mod tests {
         // The server keeps SHA1(SHA1(password)); it takes the mask off the response and hashes once more.
         let challenge = b"abcdefghijklmnopqrst";
         let stored = Sha1::digest(Sha1::digest(b"secret"));
-        let mask = Sha1::new().chain_update(challenge).chain_update(stored).finalize();
+        let mask = Sha1::new()
+            .chain_update(challenge)
+            .chain_update(stored)
+            .finalize();
         let once = xor(&respond(NATIVE, "secret", challenge), &mask);
         assert_eq!(Sha1::digest(once), stored);
         let stored = Sha256::digest(Sha256::digest(b"secret"));
-        let mask = Sha256::new().chain_update(stored).chain_update(challenge).finalize();
+        let mask = Sha256::new()
+            .chain_update(stored)
+            .chain_update(challenge)
+            .finalize();
         let once = xor(&respond(CACHING_SHA2, "secret", challenge), &mask);
         assert_eq!(Sha256::digest(once), stored);
         assert!(respond(NATIVE, "", challenge).is_empty());

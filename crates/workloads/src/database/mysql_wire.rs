@@ -23,7 +23,11 @@ pub struct Wire {
 impl Wire {
     /// Packets over this stream.
     pub fn new(stream: Stream) -> Wire {
-        Wire { stream, sequence: 0, out: Vec::with_capacity(4096) }
+        Wire {
+            stream,
+            sequence: 0,
+            out: Vec::with_capacity(4096),
+        }
     }
 
     /// Begins a packet; its payload is to be appended to what is returned.
@@ -37,11 +41,15 @@ impl Wire {
     pub fn send(&mut self) -> Result<(), QueryError> {
         let length = self.out.len() - 4;
         if length >= LONGEST_PACKET {
-            return Err(QueryError::protocol(format!("a statement of {length} bytes does not fit into a packet")));
+            return Err(QueryError::protocol(format!(
+                "a statement of {length} bytes does not fit into a packet"
+            )));
         }
         self.out[..3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
         self.out[3] = self.sequence;
-        self.stream.send(&self.out).map_err(|e| QueryError::lost(&e))
+        self.stream
+            .send(&self.out)
+            .map_err(|e| QueryError::lost(&e))
     }
 
     /// Sends a command, which begins a new exchange.
@@ -62,7 +70,10 @@ impl Wire {
             return Err(QueryError::protocol("a row of 16 MiB or more"));
         }
         self.sequence = header[3].wrapping_add(1);
-        let packet = self.stream.take(4 + length).map_err(|e| QueryError::lost(&e))?;
+        let packet = self
+            .stream
+            .take(4 + length)
+            .map_err(|e| QueryError::lost(&e))?;
         Ok(&packet[4..])
     }
 
@@ -110,12 +121,20 @@ pub fn text_row(mut row: &[u8]) -> Vec<String> {
     while let Some((&first, rest)) = row.split_first() {
         let (length, rest) = match first {
             0xfb => (0, rest),
-            0xfc if rest.len() >= 2 => (usize::from(u16::from_le_bytes([rest[0], rest[1]])), &rest[2..]),
-            0xfd if rest.len() >= 3 => (u32::from_le_bytes([rest[0], rest[1], rest[2], 0]) as usize, &rest[3..]),
+            0xfc if rest.len() >= 2 => (
+                usize::from(u16::from_le_bytes([rest[0], rest[1]])),
+                &rest[2..],
+            ),
+            0xfd if rest.len() >= 3 => (
+                u32::from_le_bytes([rest[0], rest[1], rest[2], 0]) as usize,
+                &rest[3..],
+            ),
             n if n < 0xfb => (usize::from(n), rest),
             _ => break,
         };
-        let Some((value, rest)) = rest.split_at_checked(length) else { break };
+        let Some((value, rest)) = rest.split_at_checked(length) else {
+            break;
+        };
         values.push(String::from_utf8_lossy(value).into_owned());
         row = rest;
     }
@@ -124,9 +143,15 @@ pub fn text_row(mut row: &[u8]) -> Vec<String> {
 
 /// The error that a server tells: a number, five letters of state, a sentence.
 fn server_error(payload: &[u8]) -> QueryError {
-    let code = payload.get(1..3).map_or(0, |c| u16::from_le_bytes([c[0], c[1]]));
+    let code = payload
+        .get(1..3)
+        .map_or(0, |c| u16::from_le_bytes([c[0], c[1]]));
     let text = payload.get(3..).unwrap_or_default();
-    let text = if text.first() == Some(&b'#') { text.get(6..).unwrap_or_default() } else { text };
+    let text = if text.first() == Some(&b'#') {
+        text.get(6..).unwrap_or_default()
+    } else {
+        text
+    };
     let kind = match code {
         1213 => "deadlock".to_owned(),
         1205 => "lock wait timeout".to_owned(),
@@ -150,7 +175,10 @@ mod tests {
     #[test]
     fn an_error_of_the_server_is_counted_by_its_kind() {
         let packet = [&[ERR, 0xbd, 0x04][..], b"#40001Deadlock found"].concat();
-        assert_eq!(server_error(&packet), QueryError::refused("deadlock", "Deadlock found"));
+        assert_eq!(
+            server_error(&packet),
+            QueryError::refused("deadlock", "Deadlock found")
+        );
         // Before log-in there is no state, and a broken packet must not panic.
         assert!(server_error(&[&[ERR, 0x10, 0x04][..], b"Too many"].concat()).fatal);
         assert_eq!(server_error(&[ERR]).kind, "server error 0");
@@ -159,7 +187,10 @@ mod tests {
 
     #[test]
     fn rows_of_text_are_read_and_broken_ones_do_no_harm() {
-        assert_eq!(text_row(&[2, b'4', b'2', 0xfb, 0xfc, 1, 0, b'x']), ["42", "", "x"]);
+        assert_eq!(
+            text_row(&[2, b'4', b'2', 0xfb, 0xfc, 1, 0, b'x']),
+            ["42", "", "x"]
+        );
         assert_eq!(text_row(&[9, b'4']), Vec::<String>::new());
         assert_eq!(text_row(&[0xfc, 1]), Vec::<String>::new());
     }

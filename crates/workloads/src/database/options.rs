@@ -118,21 +118,30 @@ impl Options {
             None => 1,
             Some(Param::Int(n @ 1..=LARGEST_SCALE)) => *n as u32,
             Some(value) => {
-                return Err(Setting(format!("scale={value}: it is a whole number from 1 to {LARGEST_SCALE}")));
+                return Err(Setting(format!(
+                    "scale={value}: it is a whole number from 1 to {LARGEST_SCALE}"
+                )));
             }
         };
         if !variables.is_empty() && !matches!(engine, Engine::MariaDb { .. } | Engine::PostgreSql) {
             return Err(Setting(
-                "server.NAME is for the private servers of engine=mariadb and engine=postgresql".to_owned(),
+                "server.NAME is for the private servers of engine=mariadb and engine=postgresql"
+                    .to_owned(),
             ));
         }
         Ok(Options {
             engine,
             mix,
             scale,
-            clients: settings.get("clients").map_or(Ok(CLIENTS.to_vec()), |value| read_clients(&value.to_string()))?,
+            clients: settings
+                .get("clients")
+                .map_or(Ok(CLIENTS.to_vec()), |value| {
+                    read_clients(&value.to_string())
+                })?,
             variables,
-            dir: settings.get("dir").map(|dir| PathBuf::from(dir.to_string())),
+            dir: settings
+                .get("dir")
+                .map(|dir| PathBuf::from(dir.to_string())),
             dir_fs: None,
             server_prefix: Vec::new(),
             seed,
@@ -143,12 +152,20 @@ impl Options {
 
     /// What every row of this run has in common.
     pub fn params(&self) -> Params {
-        let params = Params::new().with("engine", self.engine.name()).with("mix", self.mix.as_str());
+        let params = Params::new()
+            .with("engine", self.engine.name())
+            .with("mix", self.mix.as_str());
         let params = match &self.engine {
-            Engine::MariaDb { storage, query_cache } => {
-                params.with("storage", storage.as_str()).with("query_cache", if *query_cache { "on" } else { "off" })
-            }
-            Engine::Own { storage: Some(storage), .. } => params.with("storage", storage.as_str()),
+            Engine::MariaDb {
+                storage,
+                query_cache,
+            } => params
+                .with("storage", storage.as_str())
+                .with("query_cache", if *query_cache { "on" } else { "off" }),
+            Engine::Own {
+                storage: Some(storage),
+                ..
+            } => params.with("storage", storage.as_str()),
             // Records of before do not have it: `record::unstated` adds it to them when they are read.
             Engine::Sqlite { synchronous } => params.with("synchronous", synchronous.as_str()),
             _ => params,
@@ -156,13 +173,27 @@ impl Options {
         // Those that were set: what a server has by default it says itself. `-` and `_`, capitals and small letters are
         // the same to servers.
         let params = self.variables.iter().fold(params, |params, (name, value)| {
-            params.with(&format!("server.{}", name.replace('-', "_").to_lowercase()), Param::parse(value))
+            params.with(
+                &format!("server.{}", name.replace('-', "_").to_lowercase()),
+                Param::parse(value),
+            )
         });
         let private = !matches!(self.engine, Engine::Own { .. });
-        let params = if private { crate::behind(params, &self.server_prefix) } else { params };
-        let params = self.dir_fs.iter().fold(params, |params, kind| params.with(DIR_FS, kind.as_str()));
+        let params = if private {
+            crate::behind(params, &self.server_prefix)
+        } else {
+            params
+        };
+        let params = self
+            .dir_fs
+            .iter()
+            .fold(params, |params, kind| params.with(DIR_FS, kind.as_str()));
         // Rows of the ordinary size need not say so.
-        if self.scale == 1 { params } else { params.with("scale", i64::from(self.scale)) }
+        if self.scale == 1 {
+            params
+        } else {
+            params.with("scale", i64::from(self.scale))
+        }
     }
 }
 
@@ -172,8 +203,9 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
     let name = text("engine");
     let engine = match (own, name.as_deref()) {
         (Some((protocol, login)), asked) => {
-            let same = asked
-                .is_none_or(|asked| asked == protocol.name() || (asked == "mariadb" && protocol == Protocol::MySql));
+            let same = asked.is_none_or(|asked| {
+                asked == protocol.name() || (asked == "mariadb" && protocol == Protocol::MySql)
+            });
             if !same {
                 return Err(Setting(format!(
                     "engine={} and the url's scheme contradict each other; leave one out",
@@ -181,30 +213,56 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
                 )));
             }
             let storage = text("storage").filter(|_| protocol == Protocol::MySql);
-            let storage = storage.map(|s| one_of(Some(s), "storage", STORAGE)).transpose()?;
-            Engine::Own { protocol, login, password_file: text("password_file").map(PathBuf::from), storage }
+            let storage = storage
+                .map(|s| one_of(Some(s), "storage", STORAGE))
+                .transpose()?;
+            Engine::Own {
+                protocol,
+                login,
+                password_file: text("password_file").map(PathBuf::from),
+                storage,
+            }
         }
-        (None, None | Some("sqlite")) => {
-            Engine::Sqlite { synchronous: one_of(text("synchronous"), "synchronous", &["full", "normal", "off"])? }
-        }
+        (None, None | Some("sqlite")) => Engine::Sqlite {
+            synchronous: one_of(
+                text("synchronous"),
+                "synchronous",
+                &["full", "normal", "off"],
+            )?,
+        },
         (None, Some("mariadb" | "mysql")) => Engine::MariaDb {
             storage: one_of(text("storage"), "storage", STORAGE)?,
             query_cache: one_of(text("query_cache"), "query_cache", &["off", "on"])? == "on",
         },
         (None, Some("postgresql" | "postgres")) => Engine::PostgreSql,
-        (None, Some(other)) => return Err(not_one_of("engine", other, "sqlite, mariadb, postgresql")),
+        (None, Some(other)) => {
+            return Err(not_one_of("engine", other, "sqlite, mariadb, postgresql"));
+        }
     };
     // A setting that would have no effect is a misunderstanding.
     let takes: &[&str] = match &engine {
         Engine::Sqlite { .. } => &["synchronous", "dir"],
         Engine::MariaDb { .. } => &["storage", "query_cache", "dir"],
         Engine::PostgreSql => &["dir"],
-        Engine::Own { protocol: Protocol::MySql, .. } => &["storage", "password_file"],
+        Engine::Own {
+            protocol: Protocol::MySql,
+            ..
+        } => &["storage", "password_file"],
         Engine::Own { .. } => &["password_file"],
     };
-    for key in ["synchronous", "storage", "query_cache", "dir", "password_file"] {
+    for key in [
+        "synchronous",
+        "storage",
+        "query_cache",
+        "dir",
+        "password_file",
+    ] {
         if settings.get(key).is_some() && !takes.contains(&key) {
-            return Err(Setting(no_effect(key, &engine, settings.get("url").is_some())));
+            return Err(Setting(no_effect(
+                key,
+                &engine,
+                settings.get("url").is_some(),
+            )));
         }
     }
     Ok(engine)
@@ -212,7 +270,11 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
 
 /// That a setting is another engine's, and whose.
 fn no_effect(key: &str, engine: &Engine, own: bool) -> String {
-    let whose = if own { "a server of your own" } else { engine.name() };
+    let whose = if own {
+        "a server of your own"
+    } else {
+        engine.name()
+    };
     let or = match key {
         _ if own => "",
         "synchronous" => ", or set engine=sqlite",
@@ -224,28 +286,48 @@ fn no_effect(key: &str, engine: &Engine, own: bool) -> String {
 
 /// The value of a setting that is one of a few words, the first being the default.
 fn one_of(value: Option<String>, key: &str, words: &[&str]) -> Result<String, WorkloadError> {
-    let Some(value) = value else { return Ok(words[0].to_owned()) };
-    if words.contains(&value.as_str()) { Ok(value) } else { Err(not_one_of(key, &value, &words.join(", "))) }
+    let Some(value) = value else {
+        return Ok(words[0].to_owned());
+    };
+    if words.contains(&value.as_str()) {
+        Ok(value)
+    } else {
+        Err(not_one_of(key, &value, &words.join(", ")))
+    }
 }
 
 fn not_one_of(key: &str, value: &str, words: &str) -> WorkloadError {
-    Setting(format!("{key}={value}: it is one of {words}{}", suggest::of_listed(value, words)))
+    Setting(format!(
+        "{key}={value}: it is one of {words}{}",
+        suggest::of_listed(value, words)
+    ))
 }
 
 /// Reads `1,2,5`.
 fn read_clients(text: &str) -> Result<Vec<usize>, WorkloadError> {
-    let wrong =
-        || Setting(format!("clients={text}: it is a list of whole numbers from 1 to {MOST_CLIENTS}, such as 1,2,5"));
+    let wrong = || {
+        Setting(format!(
+            "clients={text}: it is a list of whole numbers from 1 to {MOST_CLIENTS}, such as 1,2,5"
+        ))
+    };
     crate::numbers(text, MOST_CLIENTS).ok_or_else(wrong)
 }
 
 /// A variable's name as servers write them, and not one of ours.
 fn check_variable(name: &str) -> Result<String, WorkloadError> {
-    let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    let plain = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
     if !plain || name.starts_with('-') {
-        return Err(Setting(format!("server.{name}: a variable's name has letters, digits, - and _ only")));
+        return Err(Setting(format!(
+            "server.{name}: a variable's name has letters, digits, - and _ only"
+        )));
     }
-    if OURS.split(' ').any(|ours| ours.replace('-', "_").eq_ignore_ascii_case(&name.replace('-', "_"))) {
+    if OURS.split(' ').any(|ours| {
+        ours.replace('-', "_")
+            .eq_ignore_ascii_case(&name.replace('-', "_"))
+    }) {
         return Err(Setting(format!(
             "server.{name} is set by Fingerpost itself, so that the server is private and can be cleaned up"
         )));
@@ -258,7 +340,9 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<Options, String> {
-        let settings = pairs.iter().fold(Params::new(), |p, (key, value)| p.with(key, Param::parse(value)));
+        let settings = pairs.iter().fold(Params::new(), |p, (key, value)| {
+            p.with(key, Param::parse(value))
+        });
         Options::from_settings(&settings, 1).map_err(|e| {
             assert!(matches!(e, WorkloadError::Setting(_)));
             e.to_string()
@@ -268,8 +352,18 @@ mod tests {
     #[test]
     fn nothing_set_is_sqlite_and_the_articles_clients() {
         let options = read(&[]).unwrap();
-        assert_eq!(options.params().to_string(), "engine=sqlite mix=read synchronous=full");
-        assert_eq!(read(&[("synchronous", "off")]).unwrap().params().text("synchronous"), Some("off"), "another row");
+        assert_eq!(
+            options.params().to_string(),
+            "engine=sqlite mix=read synchronous=full"
+        );
+        assert_eq!(
+            read(&[("synchronous", "off")])
+                .unwrap()
+                .params()
+                .text("synchronous"),
+            Some("off"),
+            "another row"
+        );
         assert_eq!(options.clients, CLIENTS);
     }
 
@@ -290,28 +384,59 @@ mod tests {
             "engine=mariadb mix=write query_cache=on scale=3 server.key_buffer_size=16777216 storage=myisam"
         );
         assert_eq!(options.clients, [1, 5]);
-        assert_eq!(options.variables, [("Key-buffer-size".to_owned(), "16777216".to_owned())]);
+        assert_eq!(
+            options.variables,
+            [("Key-buffer-size".to_owned(), "16777216".to_owned())]
+        );
         assert_eq!(read(&[("clients", "7")]).unwrap().clients, [7]);
         assert_eq!(
-            read(&[("url", "mysql://h/x"), ("storage", "aria")]).unwrap().params().text("storage"),
+            read(&[("url", "mysql://h/x"), ("storage", "aria")])
+                .unwrap()
+                .params()
+                .text("storage"),
             Some("aria")
         );
-        assert_eq!(read(&[("url", "mysql://h/x"), ("engine", "mariadb")]).unwrap().engine.name(), "mysql");
-        assert_eq!(read(&[("url", "redis://h")]).unwrap().params().to_string(), "engine=redis mix=point");
+        assert_eq!(
+            read(&[("url", "mysql://h/x"), ("engine", "mariadb")])
+                .unwrap()
+                .engine
+                .name(),
+            "mysql"
+        );
+        assert_eq!(
+            read(&[("url", "redis://h")]).unwrap().params().to_string(),
+            "engine=redis mix=point"
+        );
     }
 
     #[test]
     fn rows_of_a_server_behind_other_words_or_on_a_named_file_system_are_other_rows() {
         let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         let with = |pairs: &[(&str, &str)], prefix: &[&str], fs: Option<&str>| {
-            let options =
-                Options { server_prefix: words(prefix), dir_fs: fs.map(str::to_owned), ..read(pairs).unwrap() };
-            options.params().only(|key, _| key.starts_with("server_") || key == DIR_FS).to_string()
+            let options = Options {
+                server_prefix: words(prefix),
+                dir_fs: fs.map(str::to_owned),
+                ..read(pairs).unwrap()
+            };
+            options
+                .params()
+                .only(|key, _| key.starts_with("server_") || key == DIR_FS)
+                .to_string()
         };
         assert_eq!(with(&[], &[], None), "");
-        assert_eq!(with(&[], &["taskset", "-c", "0"], Some("tmpfs")), "dir_fs=tmpfs server_prefix=taskset -c 0");
-        let secret = with(&[("engine", "mariadb")], &["env", "MYSQL_PWD=hunter2"], None);
-        assert!(secret.starts_with("server_prefix=env MYSQL_PWD=") && !secret.contains("hunter2"), "{secret}");
+        assert_eq!(
+            with(&[], &["taskset", "-c", "0"], Some("tmpfs")),
+            "dir_fs=tmpfs server_prefix=taskset -c 0"
+        );
+        let secret = with(
+            &[("engine", "mariadb")],
+            &["env", "MYSQL_PWD=hunter2"],
+            None,
+        );
+        assert!(
+            secret.starts_with("server_prefix=env MYSQL_PWD=") && !secret.contains("hunter2"),
+            "{secret}"
+        );
         // A server of the user's own is not started by us, and so behind nothing.
         assert_eq!(with(&[("url", "mysql://h/x")], &["nice"], None), "");
     }
@@ -319,22 +444,49 @@ mod tests {
     #[test]
     fn what_cannot_be_is_told_in_a_sentence() {
         for (pairs, what) in [
-            (&[("engine", "oracle")][..], "one of sqlite, mariadb, postgresql"),
+            (
+                &[("engine", "oracle")][..],
+                "one of sqlite, mariadb, postgresql",
+            ),
             (&[("mix", "all")], "one of read, write, point"),
             (&[("scale", "0")], "from 1 to"),
             (&[("scale", "big")], "from 1 to"),
             (&[("clients", "1,zero")], "whole numbers"),
             (&[("clients", "0")], "whole numbers"),
             (&[("storage", "myisam")], "no effect with sqlite"),
-            (&[("engine", "mariadb"), ("storage", "rocks")], "one of innodb, myisam, aria"),
-            (&[("engine", "mariadb"), ("synchronous", "off")], "no effect with mariadb"),
-            (&[("engine", "postgresql"), ("query_cache", "on")], "no effect"),
-            (&[("engine", "postgresql"), ("url", "mysql://h/x")], "contradict"),
-            (&[("url", "mysql://h/x"), ("query_cache", "on")], "server of your own"),
+            (
+                &[("engine", "mariadb"), ("storage", "rocks")],
+                "one of innodb, myisam, aria",
+            ),
+            (
+                &[("engine", "mariadb"), ("synchronous", "off")],
+                "no effect with mariadb",
+            ),
+            (
+                &[("engine", "postgresql"), ("query_cache", "on")],
+                "no effect",
+            ),
+            (
+                &[("engine", "postgresql"), ("url", "mysql://h/x")],
+                "contradict",
+            ),
+            (
+                &[("url", "mysql://h/x"), ("query_cache", "on")],
+                "server of your own",
+            ),
             (&[("server.fsync", "off")], "private servers"),
-            (&[("url", "redis://h"), ("mix", "write")], "look-ups by key alone"),
-            (&[("engine", "mariadb"), ("server.skip_networking", "0")], "set by Fingerpost itself"),
-            (&[("engine", "mariadb"), ("server.a b", "0")], "letters, digits"),
+            (
+                &[("url", "redis://h"), ("mix", "write")],
+                "look-ups by key alone",
+            ),
+            (
+                &[("engine", "mariadb"), ("server.skip_networking", "0")],
+                "set by Fingerpost itself",
+            ),
+            (
+                &[("engine", "mariadb"), ("server.a b", "0")],
+                "letters, digits",
+            ),
         ] {
             let sentence = read(pairs).unwrap_err();
             assert!(sentence.contains(what), "{pairs:?}: {sentence}");

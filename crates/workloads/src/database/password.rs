@@ -60,7 +60,9 @@ pub fn find(
 ) -> Result<Option<Secret>, WorkloadError> {
     if login.password.is_some() {
         if file.is_some() {
-            return Err(Setting("the url holds a password and password_file= is set, too; leave one out".to_owned()));
+            return Err(Setting(
+                "the url holds a password and password_file= is set, too; leave one out".to_owned(),
+            ));
         }
         return Ok(login.password.clone());
     }
@@ -68,7 +70,9 @@ pub fn find(
         let wrong = |why: String| Setting(format!("password_file={}: {why}", file.display()));
         let (text, _) = read(file).map_err(|e| wrong(e.to_string()))?;
         let line = text.lines().next().filter(|line| !line.is_empty());
-        return line.map(|line| Some(Secret::new(line))).ok_or_else(|| wrong("its first line is empty".to_owned()));
+        return line
+            .map(|line| Some(Secret::new(line)))
+            .ok_or_else(|| wrong("its first line is empty".to_owned()));
     }
     Ok(match protocol {
         Protocol::MySql => around.mysql.clone().or_else(|| {
@@ -80,7 +84,11 @@ pub fn find(
             let usual = || around.home.as_ref().map(|home| home.join(".pgpass"));
             // As the server's own clients do, a file that others can read is left aside.
             let (text, mode) = read(&around.postgres_file.clone().or_else(usual)?).ok()?;
-            if mode & 0o077 == 0 { in_pass_file(&text, login).map(Secret::new) } else { None }
+            if mode & 0o077 == 0 {
+                in_pass_file(&text, login).map(Secret::new)
+            } else {
+                None
+            }
         }),
     })
 }
@@ -100,10 +108,15 @@ fn in_option_file(text: &str) -> Option<String> {
     for line in text.lines().map(str::trim) {
         if line.starts_with('[') {
             ours = line == "[client]";
-        } else if let Some((_, value)) = line.split_once('=').filter(|(key, _)| ours && key.trim() == "password") {
+        } else if let Some((_, value)) = line
+            .split_once('=')
+            .filter(|(key, _)| ours && key.trim() == "password")
+        {
             let value = value.trim();
-            let bare =
-                ['"', '\''].iter().find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote)).unwrap_or(value);
+            let bare = ['"', '\'']
+                .iter()
+                .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote))
+                .unwrap_or(value);
             found = Some(bare.to_owned());
         }
     }
@@ -117,13 +130,20 @@ fn in_pass_file(text: &str, login: &Login) -> Option<String> {
         Address::Tcp(host, port) => (host.clone(), port.to_string()),
         Address::Unix(_) | Address::Private(..) => ("localhost".to_owned(), "5432".to_owned()),
     };
-    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
-        let fields = fields(line);
-        let [h, p, d, u, password] = fields.as_slice() else { return None };
-        let fits = |field: &str, value: &str| field == "*" || field == value;
-        let all = fits(h, &host) && fits(p, &port) && fits(u, &login.user) && fits(d, &login.database);
-        all.then(|| password.clone())
-    })
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .find_map(|line| {
+            let fields = fields(line);
+            let [h, p, d, u, password] = fields.as_slice() else {
+                return None;
+            };
+            let fits = |field: &str, value: &str| field == "*" || field == value;
+            let all = fits(h, &host)
+                && fits(p, &port)
+                && fits(u, &login.user)
+                && fits(d, &login.database);
+            all.then(|| password.clone())
+        })
 }
 
 fn fields(line: &str) -> Vec<String> {
@@ -152,7 +172,9 @@ mod tests {
 
     fn found(url: &str, file: Option<&Path>, around: &Surroundings) -> Option<String> {
         let (protocol, login) = login(url);
-        find(protocol, &login, file, around).unwrap().map(|secret| secret.reveal().to_owned())
+        find(protocol, &login, file, around)
+            .unwrap()
+            .map(|secret| secret.reveal().to_owned())
     }
 
     #[test]
@@ -166,28 +188,64 @@ mod tests {
         )
         .unwrap();
         let pass = dir.path().join(".pgpass");
-        std::fs::write(&pass, "# x\nother:*:*:*:no\nh:5432:*:postgres:from\\:pgpass\n").unwrap();
+        std::fs::write(
+            &pass,
+            "# x\nother:*:*:*:no\nh:5432:*:postgres:from\\:pgpass\n",
+        )
+        .unwrap();
         std::fs::set_permissions(&pass, PermissionsExt::from_mode(0o600)).unwrap();
-        let mut around = Surroundings { home: Some(dir.path().into()), ..Surroundings::default() };
-        assert_eq!(found("mysql://root@h/x", None, &around).as_deref(), Some("from cnf"));
-        assert_eq!(found("postgres://h/x", None, &around).as_deref(), Some("from:pgpass"));
+        let mut around = Surroundings {
+            home: Some(dir.path().into()),
+            ..Surroundings::default()
+        };
+        assert_eq!(
+            found("mysql://root@h/x", None, &around).as_deref(),
+            Some("from cnf")
+        );
+        assert_eq!(
+            found("postgres://h/x", None, &around).as_deref(),
+            Some("from:pgpass")
+        );
         assert_eq!(found("postgres://elsewhere/x", None, &around), None);
         std::fs::set_permissions(&pass, PermissionsExt::from_mode(0o640)).unwrap();
-        assert_eq!(found("postgres://h/x", None, &around), None, "a file that others can read is left aside");
+        assert_eq!(
+            found("postgres://h/x", None, &around),
+            None,
+            "a file that others can read is left aside"
+        );
         around.mysql = Some(Secret::new("from variable"));
-        assert_eq!(found("mysql://h/x", None, &around).as_deref(), Some("from variable"));
-        assert_eq!(found("mysql://h/x", Some(&own), &around).as_deref(), Some("from file"));
-        assert_eq!(found("mysql://u:from-url@h/x", None, &around).as_deref(), Some("from-url"));
+        assert_eq!(
+            found("mysql://h/x", None, &around).as_deref(),
+            Some("from variable")
+        );
+        assert_eq!(
+            found("mysql://h/x", Some(&own), &around).as_deref(),
+            Some("from file")
+        );
+        assert_eq!(
+            found("mysql://u:from-url@h/x", None, &around).as_deref(),
+            Some("from-url")
+        );
     }
 
     #[test]
     fn a_file_that_cannot_be_read_or_contradicts_the_address_is_told() {
         let around = Surroundings::default();
         let (protocol, plain) = login("mysql://u@h/x");
-        let missing = find(protocol, &plain, Some(Path::new("/nonexistent/p")), &around).unwrap_err().to_string();
-        assert!(missing.contains("password_file=/nonexistent/p"), "{missing}");
+        let missing = find(protocol, &plain, Some(Path::new("/nonexistent/p")), &around)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            missing.contains("password_file=/nonexistent/p"),
+            "{missing}"
+        );
         let (protocol, full) = login("mysql://u:hunter2@h/x");
-        let both = find(protocol, &full, Some(Path::new("/nonexistent/p")), &around).unwrap_err().to_string();
-        assert!(both.contains("leave one out") && !both.contains("hunter2"), "{both}");
+        let both = find(protocol, &full, Some(Path::new("/nonexistent/p")), &around)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            both.contains("leave one out") && !both.contains("hunter2"),
+            "{both}"
+        );
     }
 }

@@ -24,8 +24,9 @@ pub struct PgConnection {
 }
 
 /// What the statements of the mix are prepared as, and the bounds of a transaction.
-const NAMES: [&str; STATEMENTS.len()] =
-    ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13"];
+const NAMES: [&str; STATEMENTS.len()] = [
+    "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13",
+];
 const BOUNDS: [&str; Bound::ALL.len()] = ["t0", "t1", "t2"];
 
 /// An unsuitable text, such as one with a zero within.
@@ -36,9 +37,15 @@ fn unsendable(error: &std::io::Error) -> QueryError {
 impl PgConnection {
     /// Connects and logs in.
     pub fn connect(login: &Login) -> Result<PgConnection, QueryError> {
-        let mut connection = PgConnection { stream: login.stream()?, out: BytesMut::with_capacity(4096) };
-        let options =
-            [("user", login.user.as_str()), ("database", login.database.as_str()), ("client_encoding", "UTF8")];
+        let mut connection = PgConnection {
+            stream: login.stream()?,
+            out: BytesMut::with_capacity(4096),
+        };
+        let options = [
+            ("user", login.user.as_str()),
+            ("database", login.database.as_str()),
+            ("client_encoding", "UTF8"),
+        ];
         frontend::startup_message(options, &mut connection.out).map_err(|e| unsendable(&e))?;
         connection.flush()?;
         connection.authenticate(login)?;
@@ -68,7 +75,10 @@ impl PgConnection {
         if length < 4 {
             return Err(QueryError::protocol("a message shorter than its length"));
         }
-        let message = self.stream.take(1 + length).map_err(|e| QueryError::lost(&e))?;
+        let message = self
+            .stream
+            .take(1 + length)
+            .map_err(|e| QueryError::lost(&e))?;
         Ok((kind, &message[5..]))
     }
 
@@ -95,13 +105,18 @@ impl PgConnection {
     fn authenticate(&mut self, login: &Login) -> Result<(), QueryError> {
         let password = || {
             login.password().ok_or_else(|| {
-                QueryError::denied("the server asks for a password; set PGPASSWORD or password_file=PATH")
+                QueryError::denied(
+                    "the server asks for a password; set PGPASSWORD or password_file=PATH",
+                )
             })
         };
         loop {
             let (kind, body) = self.receive()?;
             if kind == b'E' {
-                return Err(QueryError { fatal: true, ..server_error(body) });
+                return Err(QueryError {
+                    fatal: true,
+                    ..server_error(body)
+                });
             }
             if kind != b'R' || body.len() < 4 {
                 return Err(QueryError::protocol("this is not a PostgreSQL server"));
@@ -139,7 +154,8 @@ impl PgConnection {
     /// SCRAM-SHA-256 without channel binding, which needs TLS.
     fn scram(&mut self, password: &str) -> Result<(), QueryError> {
         let mut scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
-        frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut self.out).map_err(|e| unsendable(&e))?;
+        frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut self.out)
+            .map_err(|e| unsendable(&e))?;
         self.flush()?;
         let failed = |e: std::io::Error| QueryError::denied(e.to_string());
         scram.update(&self.sasl_part(11)?).map_err(failed)?;
@@ -151,7 +167,10 @@ impl PgConnection {
     /// The server's part of the exchange, which must be the one that is due.
     fn sasl_part(&mut self, due: u32) -> Result<Vec<u8>, QueryError> {
         match self.receive()? {
-            (b'E', body) => Err(QueryError { fatal: true, ..server_error(body) }),
+            (b'E', body) => Err(QueryError {
+                fatal: true,
+                ..server_error(body)
+            }),
             (b'R', body) if body.get(..4) == Some(&due.to_be_bytes()[..]) => Ok(body[4..].to_vec()),
             _ => Err(QueryError::protocol("an unknown answer to the log-in")),
         }
@@ -171,17 +190,29 @@ impl PgConnection {
     }
 
     fn copy(&mut self, data: &Data, table: &Table) -> Result<(), QueryError> {
-        frontend::query(&format!("COPY {} FROM STDIN", table.name), &mut self.out).map_err(|e| unsendable(&e))?;
+        frontend::query(&format!("COPY {} FROM STDIN", table.name), &mut self.out)
+            .map_err(|e| unsendable(&e))?;
         self.flush()?;
         let (kind, body) = self.receive()?;
         if kind != b'G' {
-            let error = if kind == b'E' { server_error(body) } else { QueryError::protocol("no answer to COPY") };
-            return Err(QueryError { fatal: true, ..error });
+            let error = if kind == b'E' {
+                server_error(body)
+            } else {
+                QueryError::protocol("no answer to COPY")
+            };
+            return Err(QueryError {
+                fatal: true,
+                ..error
+            });
         }
         let mut piece = Vec::with_capacity(COPY_PIECE + 2048);
         data.each_row(table, |row| {
             push_row(&mut piece, row);
-            if piece.len() < COPY_PIECE { Ok(()) } else { self.send_piece(&mut piece) }
+            if piece.len() < COPY_PIECE {
+                Ok(())
+            } else {
+                self.send_piece(&mut piece)
+            }
         })?;
         self.send_piece(&mut piece)?;
         frontend::copy_done(&mut self.out);
@@ -191,7 +222,8 @@ impl PgConnection {
 
     fn send_piece(&mut self, piece: &mut Vec<u8>) -> Result<(), QueryError> {
         self.out.extend_from_slice(b"d");
-        self.out.extend_from_slice(&(piece.len() as u32 + 4).to_be_bytes());
+        self.out
+            .extend_from_slice(&(piece.len() as u32 + 4).to_be_bytes());
         self.out.extend_from_slice(piece);
         piece.clear();
         self.flush()
@@ -216,7 +248,10 @@ impl Session for PgConnection {
         for (name, statement) in NAMES.into_iter().zip(&STATEMENTS) {
             self.prepare_one(name, &numbered(statement.sql))?;
         }
-        BOUNDS.into_iter().zip(Bound::ALL).try_for_each(|(name, bound)| self.prepare_one(name, bound.sql()))
+        BOUNDS
+            .into_iter()
+            .zip(Bound::ALL)
+            .try_for_each(|(name, bound)| self.prepare_one(name, bound.sql()))
     }
 
     fn run(&mut self, sql: &str) -> Result<(), QueryError> {
@@ -239,15 +274,19 @@ impl Session for PgConnection {
 
     fn describe(&mut self) -> Result<String, QueryError> {
         let names = "'fsync', 'synchronous_commit', 'shared_buffers', 'wal_sync_method'";
-        let settings = self
-            .text(&format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names}) ORDER BY 1"))?;
+        let settings = self.text(&format!(
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names}) ORDER BY 1"
+        ))?;
         let settings: Vec<String> = settings.iter().map(|pair| pair.join("=")).collect();
         let version = self.text("SHOW server_version")?.concat().concat();
         Ok(format!("PostgreSQL {version}, {}", settings.join(", ")))
     }
 }
 
-fn push_argument(arg: &Arg, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+fn push_argument(
+    arg: &Arg,
+    out: &mut BytesMut,
+) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
     match arg {
         Arg::Int(n) => out.extend_from_slice(&i32::try_from(*n)?.to_be_bytes()),
         Arg::Text(s) => out.extend_from_slice(s.as_bytes()),
@@ -301,7 +340,9 @@ fn text_row(body: &[u8]) -> Vec<String> {
     let mut values = Vec::new();
     while let Some((length, tail)) = rest.split_first_chunk::<4>() {
         let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
-        let Some((value, tail)) = tail.split_at_checked(length) else { break };
+        let Some((value, tail)) = tail.split_at_checked(length) else {
+            break;
+        };
         values.push(String::from_utf8_lossy(value).into_owned());
         rest = tail;
     }
@@ -311,7 +352,10 @@ fn text_row(body: &[u8]) -> Vec<String> {
 /// The error that a server tells: fields of a letter and a text. `S`everity in words, `C`ode, `M`essage.
 fn server_error(body: &[u8]) -> QueryError {
     let field = |letter: u8| {
-        let found = body.split(|b| *b == 0).find(|f| f.first() == Some(&letter)).map(|f| &f[1..]);
+        let found = body
+            .split(|b| *b == 0)
+            .find(|f| f.first() == Some(&letter))
+            .map(|f| &f[1..]);
         String::from_utf8_lossy(found.unwrap_or_default()).into_owned()
     };
     let code = field(b'C');
@@ -325,7 +369,11 @@ fn server_error(body: &[u8]) -> QueryError {
         "53100" => "disk or table full".to_owned(),
         other => format!("server error {other}"),
     };
-    QueryError { kind, message: field(b'M'), fatal: matches!(field(b'V').as_str(), "FATAL" | "PANIC") }
+    QueryError {
+        kind,
+        message: field(b'M'),
+        fatal: matches!(field(b'V').as_str(), "FATAL" | "PANIC"),
+    }
 }
 
 #[cfg(test)]
@@ -334,20 +382,32 @@ mod tests {
 
     #[test]
     fn parameters_are_numbered() {
-        assert_eq!(numbered("SELECT a FROM b WHERE c = ? AND d < ?"), "SELECT a FROM b WHERE c = $1 AND d < $2");
+        assert_eq!(
+            numbered("SELECT a FROM b WHERE c = ? AND d < ?"),
+            "SELECT a FROM b WHERE c = $1 AND d < $2"
+        );
     }
 
     #[test]
     fn an_error_of_the_server_is_counted_by_its_kind() {
         let body = b"SERROR\0VERROR\0C40P01\0Mdeadlock detected\0\0";
-        assert_eq!(server_error(body), QueryError::refused("deadlock", "deadlock detected"));
+        assert_eq!(
+            server_error(body),
+            QueryError::refused("deadlock", "deadlock detected")
+        );
         assert!(server_error(b"SFATAL\0VFATAL\0C53300\0Msorry\0\0").fatal);
         assert_eq!(server_error(b"").kind, "server error ");
     }
 
     #[test]
     fn rows_are_read_and_broken_ones_do_no_harm() {
-        let row = [&[0, 2][..], &2i32.to_be_bytes(), b"42", &(-1i32).to_be_bytes()].concat();
+        let row = [
+            &[0, 2][..],
+            &2i32.to_be_bytes(),
+            b"42",
+            &(-1i32).to_be_bytes(),
+        ]
+        .concat();
         assert_eq!(text_row(&row), ["42", ""]);
         assert_eq!(text_row(&row[..7]), Vec::<String>::new());
         assert_eq!(text_row(&[]), Vec::<String>::new());

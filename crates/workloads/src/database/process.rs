@@ -31,14 +31,21 @@ impl Worker {
         stamps: Option<&Stamps>,
         scratch: &mut Scratch,
     ) -> Result<Worker, WorkloadError> {
-        let failed = |e: &dyn std::fmt::Display| Failed(format!("the load generator could not be started: {e}"));
+        let failed = |e: &dyn std::fmt::Display| {
+            Failed(format!("the load generator could not be started: {e}"))
+        };
         // Behind a prefix the path must mean us and not the prefix's own program.
-        let program =
-            if prefix.is_empty() { program.to_owned() } else { program.canonicalize().map_err(|e| failed(&e))? };
+        let program = if prefix.is_empty() {
+            program.to_owned()
+        } else {
+            program.canonicalize().map_err(|e| failed(&e))?
+        };
         let mut command = prefixed(prefix, Command::new(program));
         mark(&mut command, worker::NAME);
         stamps.iter().for_each(|stamps| stamps.give(&mut command));
-        Link::within(&mut command, scratch).map(Worker).map_err(|e| failed(&e))
+        Link::within(&mut command, scratch)
+            .map(Worker)
+            .map_err(|e| failed(&e))
     }
 
     /// Its process id.
@@ -83,7 +90,9 @@ impl Guard {
     /// Starts it and has it make the database.
     pub fn start(program: &Path, target: &Target) -> Result<Guard, WorkloadError> {
         let failed = |e: &dyn std::fmt::Display| {
-            Failed(format!("the process that makes the database could not be started: {e}"))
+            Failed(format!(
+                "the process that makes the database could not be started: {e}"
+            ))
         };
         let mut command = Command::new(program);
         // A group of its own: an interrupt from the keyboard is not for it, it has to clean up afterwards.
@@ -107,7 +116,10 @@ impl Guard {
         match last {
             Ok(line) if line == guard::DROPPED => Ok(()),
             Err(NoAnswer::Refused(sentence)) => Err(sentence),
-            _ => Err("the process that drops the database on the server did not say that it did".to_owned()),
+            _ => Err(
+                "the process that drops the database on the server did not say that it did"
+                    .to_owned(),
+            ),
         }
     }
 }

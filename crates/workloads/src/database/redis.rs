@@ -37,16 +37,27 @@ impl RedisConnection {
     pub fn connect(login: &Login) -> Result<RedisConnection, QueryError> {
         let mut connection = RedisConnection::over(login.stream()?, login.database.clone());
         if let Some(password) = login.password() {
-            let words: &[&str] =
-                if login.user == DEFAULT_USER { &["AUTH", password] } else { &["AUTH", &login.user, password] };
-            connection.ask(words).map_err(|e| QueryError { kind: "access denied".to_owned(), fatal: true, ..e })?;
+            let words: &[&str] = if login.user == DEFAULT_USER {
+                &["AUTH", password]
+            } else {
+                &["AUTH", &login.user, password]
+            };
+            connection.ask(words).map_err(|e| QueryError {
+                kind: "access denied".to_owned(),
+                fatal: true,
+                ..e
+            })?;
         }
         Ok(connection)
     }
 
     /// A connection over a stream.
     pub fn over(stream: Stream, key: String) -> RedisConnection {
-        RedisConnection { stream, key, out: Vec::with_capacity(4096) }
+        RedisConnection {
+            stream,
+            key,
+            out: Vec::with_capacity(4096),
+        }
     }
 
     /// Whether the key of this login exists.
@@ -65,7 +76,10 @@ impl RedisConnection {
         if fields.is_empty() {
             return Ok(());
         }
-        let words: Vec<&str> = ["HSET", key].into_iter().chain(fields.iter().map(String::as_str)).collect();
+        let words: Vec<&str> = ["HSET", key]
+            .into_iter()
+            .chain(fields.iter().map(String::as_str))
+            .collect();
         let result = self.ask(&words).map(drop);
         fields.clear();
         result
@@ -80,7 +94,9 @@ impl RedisConnection {
             self.out.extend_from_slice(word.as_bytes());
             self.out.extend_from_slice(b"\r\n");
         }
-        self.stream.send(&self.out).map_err(|e| QueryError::lost(&e))
+        self.stream
+            .send(&self.out)
+            .map_err(|e| QueryError::lost(&e))
     }
 
     /// Sends a command and reads the answer to its end: the number that it tells, 1 for anything else that is there,
@@ -95,10 +111,15 @@ impl RedisConnection {
         self.send(words)?;
         let line = self.line()?;
         if !line.starts_with('$') {
-            return Err(told(&line).unwrap_or_else(|| QueryError::protocol("this is not a Redis server")));
+            return Err(
+                told(&line).unwrap_or_else(|| QueryError::protocol("this is not a Redis server"))
+            );
         }
         let length = length(&line)?;
-        let content = self.stream.take(length + 2).map_err(|e| QueryError::lost(&e))?;
+        let content = self
+            .stream
+            .take(length + 2)
+            .map_err(|e| QueryError::lost(&e))?;
         Ok(String::from_utf8_lossy(&content[..length]).into_owned())
     }
 
@@ -106,7 +127,9 @@ impl RedisConnection {
     #[inline]
     fn answer(&mut self) -> Result<i64, QueryError> {
         let line = self.line()?;
-        let Some(count) = line.strip_prefix('*') else { return self.one(&line) };
+        let Some(count) = line.strip_prefix('*') else {
+            return self.one(&line);
+        };
         // All of it is read, whatever is an error in it: what is asked next has its own answer.
         let mut read = Ok(1);
         for _ in 0..number(count)?.clamp(0, MOST) {
@@ -124,10 +147,15 @@ impl RedisConnection {
             Some(b':') => number(&line[1..]),
             Some(b'$') if line == "$-1" => Ok(0),
             Some(b'$') => {
-                self.stream.take(length(line)? + 2).map_err(|e| QueryError::lost(&e))?;
+                self.stream
+                    .take(length(line)? + 2)
+                    .map_err(|e| QueryError::lost(&e))?;
                 Ok(1)
             }
-            _ => Err(told(line).unwrap_or_else(|| QueryError::protocol("this is not a Redis server"))),
+            _ => {
+                Err(told(line)
+                    .unwrap_or_else(|| QueryError::protocol("this is not a Redis server")))
+            }
         }
     }
 
@@ -138,7 +166,9 @@ impl RedisConnection {
             let seen = self.stream.peek(n).map_err(|e| QueryError::lost(&e))?;
             if seen[n - 1] == b'\n' {
                 let line = self.stream.take(n).map_err(|e| QueryError::lost(&e))?;
-                let line = line.strip_suffix(b"\r\n").ok_or_else(|| QueryError::protocol("a line without its end"))?;
+                let line = line
+                    .strip_suffix(b"\r\n")
+                    .ok_or_else(|| QueryError::protocol("a line without its end"))?;
                 return Ok(String::from_utf8_lossy(line).into_owned());
             }
             n += 1;
@@ -150,7 +180,8 @@ impl RedisConnection {
 }
 
 fn number(text: &str) -> Result<i64, QueryError> {
-    text.parse().map_err(|_| QueryError::protocol("a number that is none"))
+    text.parse()
+        .map_err(|_| QueryError::protocol("a number that is none"))
 }
 
 /// The length that a line such as `$120` tells.
@@ -164,7 +195,9 @@ fn told(line: &str) -> Option<QueryError> {
     let text = line.strip_prefix('-')?;
     let (kind, message) = text.split_once(' ').unwrap_or((text, ""));
     Some(match kind {
-        "NOAUTH" => QueryError::denied("the server asks for a password; set REDISCLI_AUTH or password_file=PATH"),
+        "NOAUTH" => QueryError::denied(
+            "the server asks for a password; set REDISCLI_AUTH or password_file=PATH",
+        ),
         _ => QueryError::refused(format!("server error {kind}"), message),
     })
 }
@@ -186,7 +219,10 @@ impl Connection for RedisConnection {
 
 impl Session for RedisConnection {
     fn run(&mut self, _: &str) -> Result<(), QueryError> {
-        Err(QueryError::refused("not possible", "Redis has no dump of statements to import"))
+        Err(QueryError::refused(
+            "not possible",
+            "Redis has no dump of statements to import",
+        ))
     }
 
     /// Fills the hash with each member's signature.
@@ -194,11 +230,17 @@ impl Session for RedisConnection {
         let key = self.key.clone();
         let mut fields: Vec<String> = Vec::new();
         data.each_row(&TABLES[MEMBERS], |row| {
-            let (Some(Arg::Int(id)), Some(Arg::Text(signature))) = (row.first(), row.get(SIGNATURE_COLUMN)) else {
+            let (Some(Arg::Int(id)), Some(Arg::Text(signature))) =
+                (row.first(), row.get(SIGNATURE_COLUMN))
+            else {
                 return Ok(());
             };
             fields.extend([id.to_string(), (*signature).to_owned()]);
-            if fields.len() < 2 * BATCH { Ok(()) } else { self.put(&key, &mut fields) }
+            if fields.len() < 2 * BATCH {
+                Ok(())
+            } else {
+                self.put(&key, &mut fields)
+            }
         })?;
         self.put(&key, &mut fields)
     }
@@ -207,7 +249,11 @@ impl Session for RedisConnection {
     fn describe(&mut self) -> Result<String, QueryError> {
         let info = self.text(&["INFO"])?;
         let of = |name: &str| {
-            info.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).unwrap_or("unknown").trim().to_owned()
+            info.lines()
+                .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))
+                .unwrap_or("unknown")
+                .trim()
+                .to_owned()
         };
         Ok(format!(
             "Redis {}, aof_enabled={}, maxmemory_policy={}",
@@ -237,28 +283,64 @@ mod tests {
             let _ = stream.read_to_end(&mut Vec::new());
         });
         let address = Address::Tcp("127.0.0.1".into(), port);
-        RedisConnection::connect(&Login { address, user: DEFAULT_USER.into(), password: None, database: "fp:1".into() })
-            .unwrap()
+        RedisConnection::connect(&Login {
+            address,
+            user: DEFAULT_USER.into(),
+            password: None,
+            database: "fp:1".into(),
+        })
+        .unwrap()
     }
 
     #[test]
     fn a_field_that_is_there_is_one_row_and_one_that_is_not_is_none() {
         let mut redis = answering(b"$3\r\nabc\r\n$-1\r\n$0\r\n\r\n".to_vec());
-        let rows: Vec<u64> = (0..3).map(|id| redis.query(SIGNATURE, &[Arg::Int(id)]).unwrap()).collect();
+        let rows: Vec<u64> = (0..3)
+            .map(|id| redis.query(SIGNATURE, &[Arg::Int(id)]).unwrap())
+            .collect();
         assert_eq!(rows, [1, 0, 1]);
-        assert!(redis.query(SIGNATURE + 1, &[Arg::Int(1)]).unwrap_err().message.contains("cannot answer"));
+        assert!(
+            redis
+                .query(SIGNATURE + 1, &[Arg::Int(1)])
+                .unwrap_err()
+                .message
+                .contains("cannot answer")
+        );
     }
 
     #[test]
     fn answers_of_every_kind_end_where_they_say() {
-        for whole in ["+OK\r\n", ":12\r\n", "$3\r\nabc\r\n", "$-1\r\n", "*2\r\n:1\r\n$1\r\na\r\n", "*-1\r\n"] {
+        for whole in [
+            "+OK\r\n",
+            ":12\r\n",
+            "$3\r\nabc\r\n",
+            "$-1\r\n",
+            "*2\r\n:1\r\n$1\r\na\r\n",
+            "*-1\r\n",
+        ] {
             let mut redis = answering(format!("{whole}:7\r\n").into_bytes());
             redis.ask(&["X"]).unwrap();
             assert_eq!(redis.answer(), Ok(7), "{whole}");
-            assert!(answering(whole.as_bytes()[..whole.len() - 1].to_vec()).ask(&["X"]).unwrap_err().fatal, "{whole}");
+            assert!(
+                answering(whole.as_bytes()[..whole.len() - 1].to_vec())
+                    .ask(&["X"])
+                    .unwrap_err()
+                    .fatal,
+                "{whole}"
+            );
         }
-        for wrong in ["hello\r\n", "$x\r\n", "$99999999999\r\n", "*x\r\n", "*1\r\n*1\r\n", "\r\n"] {
-            assert!(answering(wrong.as_bytes().to_vec()).ask(&["X"]).is_err(), "{wrong}");
+        for wrong in [
+            "hello\r\n",
+            "$x\r\n",
+            "$99999999999\r\n",
+            "*x\r\n",
+            "*1\r\n*1\r\n",
+            "\r\n",
+        ] {
+            assert!(
+                answering(wrong.as_bytes().to_vec()).ask(&["X"]).is_err(),
+                "{wrong}"
+            );
         }
     }
 
@@ -267,9 +349,12 @@ mod tests {
         for split in [false, true] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let within = std::time::Duration::from_secs(60);
-            let stream = Stream::tcp(&listener.local_addr().unwrap(), within, within, split).unwrap();
+            let stream =
+                Stream::tcp(&listener.local_addr().unwrap(), within, within, split).unwrap();
             let (mut server, _) = listener.accept().unwrap();
-            RedisConnection::over(stream, String::new()).send(&["GET", "k12"]).unwrap();
+            RedisConnection::over(stream, String::new())
+                .send(&["GET", "k12"])
+                .unwrap();
             let mut got = Vec::new();
             server.read_to_end(&mut got).unwrap();
             assert_eq!(got, b"*2\r\n$3\r\nGET\r\n$3\r\nk12\r\n");
@@ -279,9 +364,20 @@ mod tests {
     #[test]
     fn what_a_server_refuses_is_told_and_a_stranger_is_known() {
         let error = |bytes: &[u8]| answering(bytes.to_vec()).exists().unwrap_err();
-        assert!(error(b"-NOAUTH Authentication required.\r\n").message.contains("REDISCLI_AUTH"));
-        assert_eq!(error(b"-MOVED 12 10.0.0.1:6379\r\n").kind, "server error MOVED");
-        assert!(error(b"HTTP/1.1 400 Bad Request\r\n").message.contains("not a Redis server"));
+        assert!(
+            error(b"-NOAUTH Authentication required.\r\n")
+                .message
+                .contains("REDISCLI_AUTH")
+        );
+        assert_eq!(
+            error(b"-MOVED 12 10.0.0.1:6379\r\n").kind,
+            "server error MOVED"
+        );
+        assert!(
+            error(b"HTTP/1.1 400 Bad Request\r\n")
+                .message
+                .contains("not a Redis server")
+        );
         assert!(error(b"").fatal && error(b"$12").fatal && error(&[b'x'; 10_000]).fatal);
     }
 
@@ -296,7 +392,10 @@ mod tests {
                 bytes[at] = rng.u8(..);
             }
             let mut redis = answering(bytes);
-            while redis.query(SIGNATURE, &[Arg::Int(1)]).is_ok_and(|rows| rows <= 1) {}
+            while redis
+                .query(SIGNATURE, &[Arg::Int(1)])
+                .is_ok_and(|rows| rows <= 1)
+            {}
         }
     }
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
-use rusqlite::{Connection as Sqlite, ErrorCode, OpenFlags, Row, Statement as Prepared, ToSql, params_from_iter};
+use rusqlite::{
+    Connection as Sqlite, ErrorCode, OpenFlags, Row, Statement as Prepared, ToSql, params_from_iter,
+};
 
 use crate::database::connection::{Arg, Bound, Connection, QueryError};
 use crate::database::data::{Data, Session, TABLES};
@@ -22,23 +24,35 @@ impl SqliteConnection {
     /// Opens the file, which is made when it is not there. The write-ahead log lets readers go on while one writes.
     pub fn open(file: &Path, synchronous: &str) -> Result<SqliteConnection, QueryError> {
         // No mutex within the connection: each belongs to one thread.
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let sqlite = Sqlite::open_with_flags(file, flags).map_err(refusal)?;
         sqlite.busy_timeout(BUSY).map_err(refusal)?;
-        sqlite.pragma_update(None, "journal_mode", "wal").map_err(refusal)?;
-        sqlite.pragma_update(None, "synchronous", synchronous).map_err(refusal)?;
+        sqlite
+            .pragma_update(None, "journal_mode", "wal")
+            .map_err(refusal)?;
+        sqlite
+            .pragma_update(None, "synchronous", synchronous)
+            .map_err(refusal)?;
         sqlite.set_prepared_statement_cache_capacity(2 * STATEMENTS.len());
         Ok(SqliteConnection { sqlite })
     }
 
     fn cached(&mut self, sql: &str) -> Result<(), QueryError> {
-        self.sqlite.prepare_cached(sql).and_then(|mut s| s.execute([]).map(drop)).map_err(refusal)
+        self.sqlite
+            .prepare_cached(sql)
+            .and_then(|mut s| s.execute([]).map(drop))
+            .map_err(refusal)
     }
 }
 
 impl Connection for SqliteConnection {
     fn query(&mut self, statement: usize, args: &[Arg]) -> Result<u64, QueryError> {
-        let mut prepared = self.sqlite.prepare_cached(STATEMENTS[statement].sql).map_err(refusal)?;
+        let mut prepared = self
+            .sqlite
+            .prepare_cached(STATEMENTS[statement].sql)
+            .map_err(refusal)?;
         count_rows(&mut prepared, args).map_err(refusal)
     }
 
@@ -61,17 +75,26 @@ impl Session for SqliteConnection {
     fn load(&mut self, data: &Data) -> Result<(), QueryError> {
         let transaction = self.sqlite.transaction().map_err(refusal)?;
         for table in &TABLES {
-            transaction.execute_batch(&table.create("", "")).map_err(refusal)?;
+            transaction
+                .execute_batch(&table.create("", ""))
+                .map_err(refusal)?;
             let marks = vec!["?"; table.width()].join(", ");
-            let mut insert =
-                transaction.prepare(&format!("INSERT INTO {} VALUES ({marks})", table.name)).map_err(refusal)?;
-            data.each_row(table, |row| insert.execute(params_from_iter(row)).map(drop)).map_err(refusal)?;
+            let mut insert = transaction
+                .prepare(&format!("INSERT INTO {} VALUES ({marks})", table.name))
+                .map_err(refusal)?;
+            data.each_row(table, |row| insert.execute(params_from_iter(row)).map(drop))
+                .map_err(refusal)?;
             drop(insert);
-            table.create_indexes("").try_for_each(|sql| transaction.execute_batch(&sql)).map_err(refusal)?;
+            table
+                .create_indexes("")
+                .try_for_each(|sql| transaction.execute_batch(&sql))
+                .map_err(refusal)?;
         }
         transaction.execute_batch("ANALYZE").map_err(refusal)?;
         transaction.commit().map_err(refusal)?;
-        self.sqlite.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(refusal)
+        self.sqlite
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .map_err(refusal)
     }
 
     fn describe(&mut self) -> Result<String, QueryError> {
@@ -80,7 +103,11 @@ impl Session for SqliteConnection {
             SqlValue::Text(s) => Ok(s),
             other => Ok(format!("{other:?}")),
         };
-        let setting = |name: &str| self.sqlite.pragma_query_value(None, name, text).map_err(refusal);
+        let setting = |name: &str| {
+            self.sqlite
+                .pragma_query_value(None, name, text)
+                .map_err(refusal)
+        };
         let synchronous = match setting("synchronous")?.as_str() {
             "0" => "off".to_owned(),
             "1" => "normal".to_owned(),
@@ -146,7 +173,10 @@ mod tests {
         assert_eq!(db.query(0, &[Arg::Int(-1)]), Ok(0));
         assert_eq!(db.query(3, &[Arg::Int(1), Arg::Int(50)]), Ok(50));
         let told = db.describe().unwrap();
-        assert!(told.contains("journal_mode=wal, synchronous=full"), "{told}");
+        assert!(
+            told.contains("journal_mode=wal, synchronous=full"),
+            "{told}"
+        );
     }
 
     #[test]
@@ -154,7 +184,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut db = SqliteConnection::open(&dir.path().join("site.db"), "off").unwrap();
         db.load(&Data::new(1, 1)).unwrap();
-        let insert = [Arg::Int(999_999), Arg::Text("m"), Arg::Int(1), Arg::Text("s")];
+        let insert = [
+            Arg::Int(999_999),
+            Arg::Text("m"),
+            Arg::Int(1),
+            Arg::Text("s"),
+        ];
         db.bound(Bound::Begin).unwrap();
         db.query(13, &insert).unwrap();
         db.bound(Bound::Rollback).unwrap();

@@ -21,7 +21,13 @@ pub struct Sample {
 /// The stalls in counts of completions per slot.
 ///
 /// `slots` covers the step from its start, each `slot` nanoseconds; `median` is the median latency in nanoseconds.
-pub fn find(slots: &[u32], slot: u64, median: u64, clients: usize, samples: &[Sample]) -> Vec<Stall> {
+pub fn find(
+    slots: &[u32],
+    slot: u64,
+    median: u64,
+    clients: usize,
+    samples: &[Sample],
+) -> Vec<Stall> {
     let mut finder = Finder::new(0, Seen { clients, samples });
     finder.set_median(median);
     for at in (0..slots.len()).filter(|at| slots[*at] > 0) {
@@ -77,7 +83,10 @@ mod tests {
         let stalls = find(&slots, MS, MS / 5, 4, &[]);
         assert_eq!(stalls.len(), 1);
         assert!((stalls[0].at_s - 0.1).abs() < 1e-9 && (stalls[0].length_s - 0.05).abs() < 1e-9);
-        assert_eq!(stalls[0].why.to_string(), "all 4 clients were waiting for the server");
+        assert_eq!(
+            stalls[0].why.to_string(),
+            "all 4 clients were waiting for the server"
+        );
         // The same gap is nothing remarkable when the median is 10 ms.
         assert_eq!(find(&slots, MS, 10 * MS, 4, &[]), []);
     }
@@ -87,7 +96,10 @@ mod tests {
         let mut slots = vec![1; 100];
         slots[..30].fill(0);
         slots[60..].fill(0);
-        let at: Vec<(f64, f64)> = find(&slots, MS, 0, 1, &[]).iter().map(|s| (s.at_s, s.length_s)).collect();
+        let at: Vec<(f64, f64)> = find(&slots, MS, 0, 1, &[])
+            .iter()
+            .map(|s| (s.at_s, s.length_s))
+            .collect();
         assert_eq!(at.len(), 2);
         assert_eq!(at[0].0, 0.0);
         assert!((at[1].1 - 0.04).abs() < 1e-9);
@@ -97,16 +109,53 @@ mod tests {
     #[test]
     fn the_reason_is_what_was_seen_meanwhile() {
         let slots = vec![0; 100];
-        let sample = |at| Sample { at: at * MS, ..Sample::default() };
+        let sample = |at| Sample {
+            at: at * MS,
+            ..Sample::default()
+        };
         let why = |g: Sample| find(&slots, MS, 0, 2, &[g])[0].why.to_string();
-        assert!(why(Sample { stolen: 80 * MS, ..sample(50) }).contains("host took 80 ms"));
-        assert!(why(Sample { late: 90 * MS, ..sample(100) }).contains("got no CPU for 90 ms"));
         assert!(
-            why(Sample { server: [('D', 1), ('S', 3)].into(), ..sample(50) }).contains("1 thread waiting for a disk")
+            why(Sample {
+                stolen: 80 * MS,
+                ..sample(50)
+            })
+            .contains("host took 80 ms")
         );
-        assert!(why(Sample { server: [('R', 2)].into(), ..sample(50) }).contains("2 threads running"));
-        assert!(why(Sample { server: [('S', 9)].into(), ..sample(50) }).contains("asleep"));
+        assert!(
+            why(Sample {
+                late: 90 * MS,
+                ..sample(100)
+            })
+            .contains("got no CPU for 90 ms")
+        );
+        assert!(
+            why(Sample {
+                server: [('D', 1), ('S', 3)].into(),
+                ..sample(50)
+            })
+            .contains("1 thread waiting for a disk")
+        );
+        assert!(
+            why(Sample {
+                server: [('R', 2)].into(),
+                ..sample(50)
+            })
+            .contains("2 threads running")
+        );
+        assert!(
+            why(Sample {
+                server: [('S', 9)].into(),
+                ..sample(50)
+            })
+            .contains("asleep")
+        );
         // What was seen at another time says nothing.
-        assert_eq!(why(Sample { stolen: 1000 * MS, ..sample(7000) }), "all 2 clients were waiting for the server");
+        assert_eq!(
+            why(Sample {
+                stolen: 1000 * MS,
+                ..sample(7000)
+            }),
+            "all 2 clients were waiting for the server"
+        );
     }
 }

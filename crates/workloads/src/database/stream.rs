@@ -90,7 +90,10 @@ impl Stream {
                 let socket = UnixStream::connect(path)?;
                 let other = rustix::net::sockopt::socket_peercred(&socket)?.uid.as_raw();
                 if other != *uid {
-                    let sentence = format!("{} leads to a server of another user (uid {other})", path.display());
+                    let sentence = format!(
+                        "{} leads to a server of another user (uid {other})",
+                        path.display()
+                    );
                     return Err(io::Error::new(io::ErrorKind::PermissionDenied, sentence));
                 }
                 Socket::unix(socket, patience)?
@@ -112,16 +115,30 @@ impl Stream {
 
     /// Connects over TCP within so long. A read or write that lasts longer than `patience` fails. With `split` what is
     /// sent goes out in two writes, with Nagle's algorithm on.
-    pub fn tcp(address: &SocketAddr, within: Duration, patience: Duration, split: bool) -> io::Result<Stream> {
+    pub fn tcp(
+        address: &SocketAddr,
+        within: Duration,
+        patience: Duration,
+        split: bool,
+    ) -> io::Result<Stream> {
         let socket = TcpStream::connect_timeout(address, within)?;
         socket.set_nodelay(!split)?;
         socket.set_read_timeout(Some(patience))?;
         socket.set_write_timeout(Some(patience))?;
-        Ok(Stream { split, ..Stream::over(Socket::Tcp(socket)) })
+        Ok(Stream {
+            split,
+            ..Stream::over(Socket::Tcp(socket))
+        })
     }
 
     fn over(socket: Socket) -> Stream {
-        Stream { socket, buffer: vec![0; BUFFER], start: 0, end: 0, split: false }
+        Stream {
+            socket,
+            buffer: vec![0; BUFFER],
+            start: 0,
+            end: 0,
+            split: false,
+        }
     }
 
     /// Whether the stream stays on this machine and only the two ends can read it.
@@ -168,7 +185,10 @@ impl Stream {
     #[cold]
     fn make_room(&mut self, n: usize) -> io::Result<()> {
         if n > LONGEST {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("an answer of {n} bytes")));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("an answer of {n} bytes"),
+            ));
         }
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
@@ -193,7 +213,10 @@ impl Stream {
             }
         };
         if read == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the server closed the connection",
+            ));
         }
         self.end += read;
         Ok(())
@@ -201,7 +224,10 @@ impl Stream {
 }
 
 fn timespec(length: Duration) -> Timespec {
-    Timespec { tv_sec: length.as_secs() as i64, tv_nsec: i64::from(length.subsec_nanos()) }
+    Timespec {
+        tv_sec: length.as_secs() as i64,
+        tv_nsec: i64::from(length.subsec_nanos()),
+    }
 }
 
 #[cfg(test)]
@@ -228,7 +254,10 @@ mod tests {
         let (mut server, mut stream) = pair(ANSWER_DEADLINE);
         let sent: Vec<u8> = (0..=255).cycle().take(5000).map(|b: u16| b as u8).collect();
         let copy = sent.clone();
-        let writer = std::thread::spawn(move || copy.chunks(7).for_each(|chunk| server.write_all(chunk).unwrap()));
+        let writer = std::thread::spawn(move || {
+            copy.chunks(7)
+                .for_each(|chunk| server.write_all(chunk).unwrap())
+        });
         let mut got = Vec::new();
         for n in [1, 15, 16, 17, 40, 1, 900, 3, 2, 4005] {
             let peeked = stream.peek(n).unwrap().to_vec();
@@ -237,7 +266,10 @@ mod tests {
         }
         writer.join().unwrap();
         assert_eq!(got, sent);
-        assert_eq!(stream.take(1).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(
+            stream.take(1).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
     }
 
     #[test]
@@ -246,20 +278,31 @@ mod tests {
         let path = dir.path().join("s");
         let _server = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let uid = rustix::process::geteuid().as_raw();
-        assert!(Stream::connect(&Address::Private(path.clone(), uid), ANSWER_DEADLINE).unwrap().is_unix());
-        let refused = Stream::connect(&Address::Private(path, uid + 1), ANSWER_DEADLINE).unwrap_err();
+        assert!(
+            Stream::connect(&Address::Private(path.clone(), uid), ANSWER_DEADLINE)
+                .unwrap()
+                .is_unix()
+        );
+        let refused =
+            Stream::connect(&Address::Private(path, uid + 1), ANSWER_DEADLINE).unwrap_err();
         assert!(refused.to_string().contains("another user"), "{refused}");
     }
 
     #[test]
     fn a_server_that_does_not_answer_is_given_up() {
         let (_server, mut stream) = pair(Duration::from_millis(5));
-        assert_eq!(stream.take(1).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            stream.take(1).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
     }
 
     #[test]
     fn an_answer_that_nobody_could_have_sent_is_refused() {
         let (_server, mut stream) = pair(ANSWER_DEADLINE);
-        assert_eq!(stream.take(1 << 30).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(
+            stream.take(1 << 30).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
     }
 }

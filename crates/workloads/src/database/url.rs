@@ -19,23 +19,35 @@ pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
             "url={safe}: {what}; write mysql://USER@HOST:PORT/NAME, postgres://… or redis://…"
         )))
     };
-    let Some((scheme, rest)) = url.split_once("://") else { return wrong("it has no scheme") };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return wrong("it has no scheme");
+    };
     // With the user and the port where an address names none.
     let (protocol, default_user, default_port) = match scheme {
         "mysql" | "mariadb" => (Protocol::MySql, "root", 3306),
         "postgres" | "postgresql" => (Protocol::Postgres, "postgres", 5432),
         "redis" => (Protocol::Redis, redis::DEFAULT_USER, 6379),
         other => {
-            let near = suggest::nearest(other, ["mysql", "mariadb", "postgres", "postgresql", "redis"]);
+            let near = suggest::nearest(
+                other,
+                ["mysql", "mariadb", "postgres", "postgresql", "redis"],
+            );
             let meant = near.map_or(String::new(), |near| format!(" (did you mean “{near}”?)"));
-            return wrong(&format!("the scheme is none of mysql, postgres and redis{meant}"));
+            return wrong(&format!(
+                "the scheme is none of mysql, postgres and redis{meant}"
+            ));
         }
     };
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, name) = rest.split_once('/').unwrap_or((rest, ""));
     let (credentials, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let (user, password) = credentials.split_once(':').map_or((credentials, None), |(u, p)| (u, Some(p)));
-    let (Some(user), Some(password)) = (decode(user), password.map_or(Some(None), |p| decode(p).map(Some))) else {
+    let (user, password) = credentials
+        .split_once(':')
+        .map_or((credentials, None), |(u, p)| (u, Some(p)));
+    let (Some(user), Some(password)) = (
+        decode(user),
+        password.map_or(Some(None), |p| decode(p).map(Some)),
+    ) else {
         return wrong("user or password has a % that is not followed by two hexadecimal digits");
     };
     let (host, port) = match split_port(host) {
@@ -46,7 +58,14 @@ pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
         },
         None => return wrong("the host has a [ without ]"),
     };
-    let mut address = Address::Tcp(if host.is_empty() { "127.0.0.1".to_owned() } else { host.to_owned() }, port);
+    let mut address = Address::Tcp(
+        if host.is_empty() {
+            "127.0.0.1".to_owned()
+        } else {
+            host.to_owned()
+        },
+        port,
+    );
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
             Some(("socket", path)) if !path.is_empty() => match decode(path) {
@@ -58,18 +77,34 @@ pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
     }
     let name = if name.is_empty() { DEFAULT_NAME } else { name };
     if !is_plain_name(name) {
-        return wrong("the database's name may have letters, digits and _ only, and begins with a letter");
+        return wrong(
+            "the database's name may have letters, digits and _ only, and begins with a letter",
+        );
     }
-    let user = if user.is_empty() { default_user.to_owned() } else { user };
+    let user = if user.is_empty() {
+        default_user.to_owned()
+    } else {
+        user
+    };
     let password = password.map(Secret::new);
-    Ok((protocol, Login { address, user, password, database: name.to_owned() }))
+    Ok((
+        protocol,
+        Login {
+            address,
+            user,
+            password,
+            database: name.to_owned(),
+        },
+    ))
 }
 
 /// A name that can stand in SQL as it is.
 pub fn is_plain_name(name: &str) -> bool {
     name.len() <= 60
         && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// Host and port of `host`, `host:port`, `[v6]` or `[v6]:port`.
@@ -78,7 +113,10 @@ fn split_port(text: &str) -> Option<(&str, Option<&str>)> {
         let (host, tail) = rest.split_once(']')?;
         return Some((host, tail.strip_prefix(':')));
     }
-    Some(text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))))
+    Some(
+        text.split_once(':')
+            .map_or((text, None), |(host, port)| (host, Some(port))),
+    )
 }
 
 /// `%40` becomes `@`.
@@ -98,19 +136,37 @@ mod tests {
     fn an_address_has_everything_or_defaults() {
         let (protocol, full) = login("mysql://bob:p%40ss@db.example:3307/bench_1");
         assert_eq!(protocol, Protocol::MySql);
-        assert_eq!((full.user.as_str(), full.password(), full.database.as_str()), ("bob", Some("p@ss"), "bench_1"));
+        assert_eq!(
+            (full.user.as_str(), full.password(), full.database.as_str()),
+            ("bob", Some("p@ss"), "bench_1")
+        );
         assert_eq!(full.address, Address::Tcp("db.example".into(), 3307));
         let (protocol, short) = login("postgresql://");
         assert_eq!(protocol, Protocol::Postgres);
-        assert_eq!((short.user.as_str(), short.password(), short.database.as_str()), ("postgres", None, "fingerpost"));
+        assert_eq!(
+            (
+                short.user.as_str(),
+                short.password(),
+                short.database.as_str()
+            ),
+            ("postgres", None, "fingerpost")
+        );
         assert_eq!(short.address, Address::Tcp("127.0.0.1".into(), 5432));
         assert_eq!(
-            login("mysql://root@localhost/x?socket=/run/a%20b.sock").1.address,
+            login("mysql://root@localhost/x?socket=/run/a%20b.sock")
+                .1
+                .address,
             Address::Unix("/run/a b.sock".into())
         );
-        assert_eq!(login("mysql://[::1]:99/x").1.address, Address::Tcp("::1".into(), 99));
+        assert_eq!(
+            login("mysql://[::1]:99/x").1.address,
+            Address::Tcp("::1".into(), 99)
+        );
         let (protocol, redis) = login("redis://cache.example");
-        assert_eq!((protocol, redis.user.as_str()), (Protocol::Redis, "default"));
+        assert_eq!(
+            (protocol, redis.user.as_str()),
+            (Protocol::Redis, "default")
+        );
         assert_eq!(redis.address, Address::Tcp("cache.example".into(), 6379));
     }
 

@@ -37,7 +37,12 @@ pub struct Watched {
 pub fn watch(servers: &[i32], progress: &[Progress], start: Instant, end: Instant) -> Watched {
     let paths = Paths::system();
     let machine = || Some(system::Stat::parse(&paths.read("proc/stat").ok()?)?.all);
-    let all_completed = || progress.iter().map(|p| p.0.load(Ordering::Relaxed)).sum::<u64>();
+    let all_completed = || {
+        progress
+            .iter()
+            .map(|p| p.0.load(Ordering::Relaxed))
+            .sum::<u64>()
+    };
     thread::sleep(start.saturating_duration_since(Instant::now()));
     let (cpu_before, machine_before) = (own_cpu_time(), machine());
     let completed_before = all_completed();
@@ -52,7 +57,9 @@ pub fn watch(servers: &[i32], progress: &[Progress], start: Instant, end: Instan
         let completed = all_completed();
         let spent = (now - start).as_nanos() as u64 * progress.len() as u64;
         // The median is not known before the end.
-        let mean = spent.checked_div(completed.saturating_sub(completed_before)).unwrap_or(0);
+        let mean = spent
+            .checked_div(completed.saturating_sub(completed_before))
+            .unwrap_or(0);
         let quiet = (now - last_change).as_nanos() as u64 > shortest_ns(mean) / 2;
         if completed != last {
             (last, last_change) = (completed, now);
@@ -61,7 +68,11 @@ pub fn watch(servers: &[i32], progress: &[Progress], start: Instant, end: Instan
             let steal = machine().map_or(stolen, |m| m.steal);
             watched.samples.push(Sample {
                 at: (now - start).as_nanos() as u64,
-                late: if late > TICK { late.as_nanos() as u64 } else { 0 },
+                late: if late > TICK {
+                    late.as_nanos() as u64
+                } else {
+                    0
+                },
                 stolen: steal.saturating_sub(stolen) * 1_000_000_000 / ticks_per_second(),
                 server: server_threads(&paths, servers),
             });
@@ -84,8 +95,12 @@ fn server_threads(paths: &Paths, servers: &[i32]) -> BTreeMap<char, usize> {
     let mut states = BTreeMap::new();
     for pid in servers.iter().flat_map(|pid| family(paths, *pid)) {
         for tid in paths.names(format!("proc/{pid}/task")) {
-            let Ok(text) = paths.read(format!("proc/{pid}/task/{tid}/stat")) else { continue };
-            let Some(stat) = process::Stat::parse(&text) else { continue };
+            let Ok(text) = paths.read(format!("proc/{pid}/task/{tid}/stat")) else {
+                continue;
+            };
+            let Some(stat) = process::Stat::parse(&text) else {
+                continue;
+            };
             *states.entry(stat.state).or_default() += 1;
         }
     }
@@ -94,8 +109,16 @@ fn server_threads(paths: &Paths, servers: &[i32]) -> BTreeMap<char, usize> {
 
 /// A process and its children.
 fn family(paths: &Paths, pid: i32) -> Vec<i32> {
-    let children = paths.read(format!("proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    std::iter::once(pid).chain(children.split_ascii_whitespace().filter_map(|c| c.parse().ok())).collect()
+    let children = paths
+        .read(format!("proc/{pid}/task/{pid}/children"))
+        .unwrap_or_default();
+    std::iter::once(pid)
+        .chain(
+            children
+                .split_ascii_whitespace()
+                .filter_map(|c| c.parse().ok()),
+        )
+        .collect()
 }
 
 #[cfg(test)]
@@ -110,7 +133,10 @@ mod tests {
         let watched = watch(&me, &progress, start, start + Duration::from_millis(60));
         assert!(!watched.samples.is_empty());
         // This thread, at the least, was running when it looked.
-        assert!(watched.samples.iter().any(|g| g.server.contains_key(&'R')), "{watched:?}");
+        assert!(
+            watched.samples.iter().any(|g| g.server.contains_key(&'R')),
+            "{watched:?}"
+        );
         assert!((0.0..=1.0).contains(&watched.busy));
     }
 }

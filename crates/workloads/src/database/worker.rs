@@ -21,12 +21,12 @@ pub fn main(_args: Vec<OsString>) -> Ended {
     let mut generator: Option<Generator> = None;
     for line in io::stdin().lock().lines() {
         let reply = match serde_json::from_str(&line?) {
-            Ok(Request::Load(order)) => {
-                fill(&order).map_err(|e| format!("the data could not be loaded: {e}")).map(|server| {
+            Ok(Request::Load(order)) => fill(&order)
+                .map_err(|e| format!("the data could not be loaded: {e}"))
+                .map(|server| {
                     generator = Some(Generator::new(order));
                     Reply::Loaded(server)
-                })
-            }
+                }),
             Ok(Request::Step(order)) => match &generator {
                 Some(generator) => {
                     // Should the conductor be gone, the answer finds out.
@@ -36,10 +36,13 @@ pub fn main(_args: Vec<OsString>) -> Ended {
                 None => Err("a step was ordered before the data was loaded".to_owned()),
             },
             Ok(Request::Import) => match &generator {
-                Some(generator) => import(&generator.load).map_err(|e| format!("the dump could not be imported: {e}")),
+                Some(generator) => import(&generator.load)
+                    .map_err(|e| format!("the dump could not be imported: {e}")),
                 None => Err("an import was ordered before the data was loaded".to_owned()),
             },
-            Err(e) => Err(format!("the load generator got an order that it does not understand: {e}")),
+            Err(e) => Err(format!(
+                "the load generator got an order that it does not understand: {e}"
+            )),
         };
         say(&reply.unwrap_or_else(Reply::Failed))?;
     }
@@ -57,7 +60,10 @@ fn fill(order: &Load) -> Result<String, QueryError> {
         // The data is loaded without waiting for the disk; the connections of a step open the file with the setting
         // asked for.
         let target = match order.target.clone() {
-            Target::Sqlite { file, .. } => Target::Sqlite { file, synchronous: "off".to_owned() },
+            Target::Sqlite { file, .. } => Target::Sqlite {
+                file,
+                synchronous: "off".to_owned(),
+            },
             server => server,
         };
         open(&target)?.load(&Data::new(order.scale, order.seed))?;
@@ -69,7 +75,10 @@ fn fill(order: &Load) -> Result<String, QueryError> {
 /// afterwards.
 fn import(order: &Load) -> Result<Reply, QueryError> {
     let options = match &order.target {
-        Target::Server { storage: Some(storage), .. } => format!(" ENGINE={storage}"),
+        Target::Server {
+            storage: Some(storage),
+            ..
+        } => format!(" ENGINE={storage}"),
         _ => String::new(),
     };
     let dump = Dump::of(&Data::new(order.scale, order.seed), &options);

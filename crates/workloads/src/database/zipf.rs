@@ -34,7 +34,10 @@ impl Zipf {
         // number once.
         let start = ((n as f64 * 0.618) as u64).max(1);
         let step = (start..start + n).find(|s| gcd(*s, n) == 1).unwrap_or(1);
-        Zipf { cumulative: cumulative.into(), step }
+        Zipf {
+            cumulative: cumulative.into(),
+            step,
+        }
     }
 
     /// How many numbers there are.
@@ -71,7 +74,10 @@ mod tests {
             let zipf = Zipf::new(n);
             let numbers: BTreeSet<i64> = (0..n).map(|rank| zipf.number(rank)).collect();
             assert_eq!(numbers.len() as u64, n);
-            assert_eq!((numbers.first().copied(), numbers.last().copied()), (Some(1), Some(n as i64)));
+            assert_eq!(
+                (numbers.first().copied(), numbers.last().copied()),
+                (Some(1), Some(n as i64))
+            );
         }
     }
 
@@ -87,7 +93,10 @@ mod tests {
             let expected = ((rank + 1) as f64).powf(-SKEW) / total * f64::from(draws);
             let seen = counts[zipf.number(rank) as usize] as f64;
             // Five standard deviations of a count.
-            assert!((seen - expected).abs() < 5.0 * expected.sqrt(), "rank {rank}: {seen}, expected {expected}");
+            assert!(
+                (seen - expected).abs() < 5.0 * expected.sqrt(),
+                "rank {rank}: {seen}, expected {expected}"
+            );
         }
     }
 }

@@ -44,7 +44,10 @@ impl Desktop {
         let mut command = Command::new(program);
         crate::worker::mark(&mut command, worker::NAME).arg(scratch.path().join("desktop-file"));
         let link = Link::within(&mut command, scratch).map_err(|e| gone(&e))?;
-        Ok(Desktop { link, patience: GRACE })
+        Ok(Desktop {
+            link,
+            patience: GRACE,
+        })
     }
 
     /// Has the tasks begin after a wait, for a while. [`Desktop::end`] follows.
@@ -52,7 +55,10 @@ impl Desktop {
     /// # Errors
     /// The process is gone.
     pub fn begin(&mut self, wait: Duration, length: Duration) -> Result<(), WorkloadError> {
-        let order = Order { wait_ns: wait.as_nanos() as u64, length_ns: length.as_nanos() as u64 };
+        let order = Order {
+            wait_ns: wait.as_nanos() as u64,
+            length_ns: length.as_nanos() as u64,
+        };
         self.patience = wait + 2 * length + GRACE;
         self.link.order(&order).map_err(|e| gone(&e))
     }
@@ -76,5 +82,7 @@ impl Desktop {
 }
 
 fn gone(error: &dyn std::fmt::Display) -> WorkloadError {
-    Failed(format!("the process with a desktop's tasks is gone: {error}"))
+    Failed(format!(
+        "the process with a desktop's tasks is gone: {error}"
+    ))
 }

@@ -147,18 +147,37 @@ mod tests {
     /// Ten turns, the n-th of which takes as long as told.
     fn turns(give_up: u64, took: impl Fn(u64) -> u64) -> Turns {
         let (now, n) = (Cell::new(0), Cell::new(0));
-        make(Plan { from: 1000, until: 2000, period: 100, give_up }, &mut Made(&now), &mut || {
-            now.set(now.get() + took(n.get()));
-            n.set(n.get() + 1);
-            if n.get() == 10 && took(0) == 7 { Err(io::Error::other("refused")) } else { Ok(()) }
-        })
+        make(
+            Plan {
+                from: 1000,
+                until: 2000,
+                period: 100,
+                give_up,
+            },
+            &mut Made(&now),
+            &mut || {
+                now.set(now.get() + took(n.get()));
+                n.set(n.get() + 1);
+                if n.get() == 10 && took(0) == 7 {
+                    Err(io::Error::other("refused"))
+                } else {
+                    Ok(())
+                }
+            },
+        )
     }
 
     #[test]
     fn turns_in_time_are_each_as_long_as_their_work() {
         let made = turns(10_000, |_| 5);
         assert_eq!(
-            (made.latencies, made.worst_ns, made.missed, made.unfinished, made.failed),
+            (
+                made.latencies,
+                made.worst_ns,
+                made.missed,
+                made.unfinished,
+                made.failed
+            ),
             (vec![(5, 10)], 5, 0, 0, 0)
         );
     }
@@ -182,6 +201,9 @@ mod tests {
     #[test]
     fn a_turn_that_goes_wrong_has_no_latency_and_a_reason() {
         let made = turns(10_000, |_| 7);
-        assert_eq!((made.failed, made.why.as_deref(), made.latencies), (1, Some("refused"), vec![(7, 9)]));
+        assert_eq!(
+            (made.failed, made.why.as_deref(), made.latencies),
+            (1, Some("refused"), vec![(7, 9)])
+        );
     }
 }

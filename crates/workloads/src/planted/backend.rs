@@ -39,7 +39,9 @@ pub fn main(_args: Vec<OsString>) -> Ended {
         for stream in listener.incoming().flatten() {
             let manner = shared.clone();
             // Where the system refuses a thread, this connection is closed.
-            let _ = std::thread::Builder::new().stack_size(256 << 10).spawn(move || serve(&stream, &manner));
+            let _ = std::thread::Builder::new()
+                .stack_size(256 << 10)
+                .spawn(move || serve(&stream, &manner));
         }
     })?;
     for line in io::stdin().lock().lines() {
@@ -49,8 +51,15 @@ pub fn main(_args: Vec<OsString>) -> Ended {
             println!("{port}");
             continue;
         }
-        let told = [("delay ", &manner.delay_us), ("work ", &manner.work), ("gap ", &manner.gap_us)];
-        match told.iter().find_map(|(word, place)| Some((number(word)?, place))) {
+        let told = [
+            ("delay ", &manner.delay_us),
+            ("work ", &manner.work),
+            ("gap ", &manner.gap_us),
+        ];
+        match told
+            .iter()
+            .find_map(|(word, place)| Some((number(word)?, place)))
+        {
             Some((value, place)) => {
                 place.store(value, Ordering::Relaxed);
                 println!("ok");
@@ -66,7 +75,9 @@ fn serve(stream: &TcpStream, manner: &Manner) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::with_capacity(HEAD, stream);
     let body = vec![b'b'; BODY];
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BODY}\r\nContent-Type: text/plain\r\n\r\n").into_bytes();
+    let head =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {BODY}\r\nContent-Type: text/plain\r\n\r\n")
+            .into_bytes();
     let whole = [head, body].concat();
     let pause = |us: &AtomicU32| match us.load(Ordering::Relaxed) {
         0 => {}

@@ -40,13 +40,23 @@ pub enum Order {
 
 /// Answers orders until there are no more.
 pub fn main(args: Vec<OsString>) -> Ended {
-    let target: Target = serde_json::from_str(&args.first().map(|t| t.to_string_lossy()).unwrap_or_default())?;
+    let target: Target = serde_json::from_str(
+        &args
+            .first()
+            .map(|t| t.to_string_lossy())
+            .unwrap_or_default(),
+    )?;
     let writers = Writer::find();
     for line in io::stdin().lock().lines() {
         let answer = match serde_json::from_str(&line?)? {
             Order::Prepare(asks) => prepare(&target, &asks).map(|()| "ready".to_owned()),
-            Order::Step(script, ms) => step(&target, &script, Duration::from_millis(ms), writers.as_ref())
-                .and_then(|r| Ok(serde_json::to_string(&r)?)),
+            Order::Step(script, ms) => step(
+                &target,
+                &script,
+                Duration::from_millis(ms),
+                writers.as_ref(),
+            )
+            .and_then(|r| Ok(serde_json::to_string(&r)?)),
         };
         println!("{}", answer.unwrap_or_else(refusal));
     }
@@ -90,7 +100,9 @@ fn step(
     let clients = script.clients.max(1);
     let mut connections = Vec::new();
     for _ in 0..clients {
-        let one = (!script.connects).then(|| target.connect(script.split, &script.name, CONNECT)).transpose();
+        let one = (!script.connects)
+            .then(|| target.connect(script.split, &script.name, CONNECT))
+            .transpose();
         connections.push(one.map_err(|e| format!("a client cannot connect: {e}"))?);
     }
     let shared = Arc::new(Shared {
@@ -116,8 +128,16 @@ fn step(
             why: None,
         };
         // A stamp tells the thread that the thread_writer was made in, and that is the one whose time is followed.
-        let with_writer = move || Client { thread_writer: writers.as_ref().map(Writer::of_thread), ..client }.run();
-        let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(with_writer);
+        let with_writer = move || {
+            Client {
+                thread_writer: writers.as_ref().map(Writer::of_thread),
+                ..client
+            }
+            .run()
+        };
+        let thread = std::thread::Builder::new()
+            .stack_size(512 << 10)
+            .spawn(with_writer);
         // Those that wait at the gate for one that cannot come end with this process.
         threads.push(thread.map_err(|e| format!("cannot start {clients} client threads: {e}"))?);
     }
@@ -125,9 +145,24 @@ fn step(
     shared.gate.wait();
     // Should the conductor be gone, the report finds out.
     let _ = say(BEGUN);
-    let done = threads.into_iter().filter_map(|t| t.join().ok()).map(|c| (c.seen, c.why)).collect();
-    let parts = shared.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect();
-    Ok(Report::of(length, begun, cpu, parts, shared.turns.load(Ordering::Relaxed), done))
+    let done = threads
+        .into_iter()
+        .filter_map(|t| t.join().ok())
+        .map(|c| (c.seen, c.why))
+        .collect();
+    let parts = shared
+        .parts
+        .iter()
+        .map(|n| n.load(Ordering::Relaxed))
+        .collect();
+    Ok(Report::of(
+        length,
+        begun,
+        cpu,
+        parts,
+        shared.turns.load(Ordering::Relaxed),
+        done,
+    ))
 }
 
 /// One client.
@@ -162,7 +197,8 @@ impl Client {
                     if at < shared.length {
                         self.seen.record(now - asked);
                         shared.turns.fetch_add(turns, Ordering::Relaxed);
-                        let part = (at.as_secs_f64() / shared.length.as_secs_f64() * PARTS as f64) as usize;
+                        let part = (at.as_secs_f64() / shared.length.as_secs_f64() * PARTS as f64)
+                            as usize;
                         shared.parts[part.min(PARTS - 1)].fetch_add(1, Ordering::Relaxed);
                     }
                     work(shared.script.client_work);
@@ -191,12 +227,21 @@ impl Client {
                 left.max(Duration::from_millis(1)),
             )?);
         }
-        let share = shared.script.pick(self.rng.f64()).ok_or("the script asks nothing")?;
-        let numbers = [self.rng.u32(1..=shared.script.keys.max(1)), self.rng.u32(1..=shared.script.keys.max(1))];
+        let share = shared
+            .script
+            .pick(self.rng.f64())
+            .ok_or("the script asks nothing")?;
+        let numbers = [
+            self.rng.u32(1..=shared.script.keys.max(1)),
+            self.rng.u32(1..=shared.script.keys.max(1)),
+        ];
         for (i, pattern) in share.asks.iter().enumerate() {
             let text = fill(pattern, numbers, self.number, &shared.payload);
             let asked = if i == 0 && new { began } else { monotonic_ns() };
-            self.talk.as_mut().ok_or("the connection is gone")?.ask(&text)?;
+            self.talk
+                .as_mut()
+                .ok_or("the connection is gone")?
+                .ask(&text)?;
             if !shared.target.is_embedded() {
                 self.stamp(asked, monotonic_ns());
             }
@@ -209,6 +254,11 @@ impl Client {
 
     /// Stamps a round trip, or the whole transaction of a database within this process, while that is asked for.
     fn stamp(&self, asked: u64, answered: u64) {
-        stamp(self.thread_writer.as_ref(), self.number as u32, asked, answered);
+        stamp(
+            self.thread_writer.as_ref(),
+            self.number as u32,
+            asked,
+            answered,
+        );
     }
 }

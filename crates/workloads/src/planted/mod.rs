@@ -86,9 +86,14 @@ impl Planted {
             script: Script::default(),
             stamps: Stamps::new().ok(),
         };
-        let port = planted.backend.as_mut().map(|b| b.ask("go", PATIENCE)).transpose()?;
+        let port = planted
+            .backend
+            .as_mut()
+            .map(|b| b.ask("go", PATIENCE))
+            .transpose()?;
         let port = port.and_then(|line| line.trim().parse().ok());
-        (planted.server, planted.target) = servers::start(plan, places.dir.to_owned(), port, scratch)?;
+        (planted.server, planted.target) =
+            servers::start(plan, places.dir.to_owned(), port, scratch)?;
         if let Err(e) = planted.with_client(plan, prepare, places) {
             // What cannot be ended here is ended with the scratch directory.
             let _ = planted.finish(scratch);
@@ -97,8 +102,15 @@ impl Planted {
         Ok(planted)
     }
 
-    fn with_client(&mut self, plan: &Plan, prepare: &[String], places: Places) -> Result<(), WorkloadError> {
-        let lives = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty());
+    fn with_client(
+        &mut self,
+        plan: &Plan,
+        prepare: &[String],
+        places: Places,
+    ) -> Result<(), WorkloadError> {
+        let lives = |pid: i32| {
+            std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty())
+        };
         let mut place = |pid: i32| match (places.server)(pid) {
             Err(why) if lives(pid) => Err(Failed(why)),
             // A process that has ended meanwhile needs no place.
@@ -112,8 +124,15 @@ impl Planted {
         }
         let mut command = self.client_command()?;
         let embedded = self.target.is_embedded();
-        if embedded { &plan.surroundings } else { places.client }.apply(&mut command);
-        self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
+        if embedded {
+            &plan.surroundings
+        } else {
+            places.client
+        }
+        .apply(&mut command);
+        self.stamps
+            .iter()
+            .for_each(|stamps| stamps.give(&mut command));
         let mut client = Worker::start(command, "load generator")?;
         if embedded {
             place(client.pid())?;
@@ -131,29 +150,44 @@ impl Planted {
 
     /// Tells the backend how to be.
     pub fn tell_backend(&mut self, line: &str) -> Result<(), WorkloadError> {
-        self.backend.as_mut().map_or(Ok(()), |backend| backend.ask(line, PATIENCE).map(drop))
+        self.backend
+            .as_mut()
+            .map_or(Ok(()), |backend| backend.ask(line, PATIENCE).map(drop))
     }
 
     /// Another session with the server, beside the clients and no part of the load: it does what the script says until
     /// it is dropped.
     pub fn other_session(&self, script: &Script) -> Result<Worker, WorkloadError> {
         let mut session = Worker::start(self.client_command()?, "other session")?;
-        session.order(&Order::Step(script.clone(), SESSION.as_millis() as u64), PATIENCE)?;
+        session.order(
+            &Order::Step(script.clone(), SESSION.as_millis() as u64),
+            PATIENCE,
+        )?;
         Ok(session)
     }
 
     /// The processes of the server, its children included.
     pub fn server_tree(&self) -> Vec<i32> {
-        self.subjects().servers.into_iter().flat_map(|pid| tree(&[pid])).collect()
+        self.subjects()
+            .servers
+            .into_iter()
+            .flat_map(|pid| tree(&[pid]))
+            .collect()
     }
 
     /// Ends everything.
     pub fn finish(mut self, scratch: &mut Scratch) -> Result<(), String> {
         (self.client, self.backend) = (None, None);
-        let Some(server) = self.server.take() else { return Ok(()) };
+        let Some(server) = self.server.take() else {
+            return Ok(());
+        };
         // No orderly shutdown, of which the result is thrown away; PostgreSQL's immediate one gives its shared memory
         // back.
-        let signal = if self.engine == Engine::PostgreSql { libc::SIGQUIT } else { libc::SIGKILL };
+        let signal = if self.engine == Engine::PostgreSql {
+            libc::SIGQUIT
+        } else {
+            libc::SIGKILL
+        };
         if self.engine.workload() == "database" {
             let _ = child::signal_group(server.pid(), signal);
         }
@@ -172,13 +206,20 @@ impl Workload for Planted {
     }
 
     fn steps(&self) -> Vec<Params> {
-        vec![Params::new().with("engine", self.engine.name()).with("clients", self.script.clients as i64)]
+        vec![
+            Params::new()
+                .with("engine", self.engine.name())
+                .with("clients", self.script.clients as i64),
+        ]
     }
 
     fn subjects(&self) -> Subjects {
         let clients: Vec<i32> = self.client.iter().map(Worker::pid).collect();
-        let servers =
-            if self.target.is_embedded() { clients.clone() } else { self.server.iter().map(Server::pid).collect() };
+        let servers = if self.target.is_embedded() {
+            clients.clone()
+        } else {
+            self.server.iter().map(Server::pid).collect()
+        };
         Subjects { servers, clients }
     }
 
@@ -186,7 +227,12 @@ impl Workload for Planted {
         self.stamps.clone()
     }
 
-    fn step_observed(&mut self, _: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
+    fn step_observed(
+        &mut self,
+        _: &Params,
+        length: Duration,
+        begun: &mut dyn FnMut(),
+    ) -> Result<Step, WorkloadError> {
         let Some(client) = &mut self.client else {
             return Err(Failed("the client was not started".into()));
         };
@@ -194,7 +240,9 @@ impl Workload for Planted {
         until_something(length + WARM_UP, |length| {
             let order = Order::Step(script.clone(), length.as_millis() as u64);
             if client.order(&order, length + PATIENCE)?.trim() != BEGUN {
-                return Err(Failed("the load generator answered something else than it was asked".into()));
+                return Err(Failed(
+                    "the load generator answered something else than it was asked".into(),
+                ));
             }
             begun();
             let answer = client.next(length + PATIENCE)?;

@@ -54,7 +54,13 @@ impl Default for Script {
 impl Script {
     /// A script whose transactions ask this alone.
     pub fn asking(ask: &str) -> Script {
-        Script { shares: vec![Share { weight: 1.0, asks: vec![ask.to_owned()] }], ..Script::default() }
+        Script {
+            shares: vec![Share {
+                weight: 1.0,
+                asks: vec![ask.to_owned()],
+            }],
+            ..Script::default()
+        }
     }
 
     /// The transaction of this number in 0 to 1.
@@ -104,7 +110,10 @@ mod tests {
     #[test]
     fn shares_come_by_weight() {
         let mut script = Script::asking("a");
-        script.shares.push(Share { weight: 3.0, asks: vec!["b".into()] });
+        script.shares.push(Share {
+            weight: 3.0,
+            asks: vec!["b".into()],
+        });
         assert_eq!(script.pick(0.2).unwrap().asks, ["a"]);
         assert_eq!(script.pick(0.3).unwrap().asks, ["b"]);
         assert_eq!(script.pick(0.999).unwrap().asks, ["b"]);

@@ -47,7 +47,15 @@ impl Engine {
 
     /// The name on the command line and in parameters.
     pub fn name(self) -> &'static str {
-        ["mariadb", "postgresql", "sqlite", "redis", "nginx", "proxy", "apache"][self as usize]
+        [
+            "mariadb",
+            "postgresql",
+            "sqlite",
+            "redis",
+            "nginx",
+            "proxy",
+            "apache",
+        ][self as usize]
     }
 
     /// The name of the workload that it belongs to.
@@ -60,8 +68,11 @@ impl Engine {
 
     /// What is missing here for it.
     pub fn missing(self) -> Option<String> {
-        let without =
-            |names: &[&str]| find_program(names, &[]).is_none().then(|| format!("{} is not installed", names[0]));
+        let without = |names: &[&str]| {
+            find_program(names, &[])
+                .is_none()
+                .then(|| format!("{} is not installed", names[0]))
+        };
         match self {
             Engine::MariaDb => mariadb::programs().err(),
             Engine::PostgreSql => postgresql::programs().err(),
@@ -89,7 +100,11 @@ pub struct Plan {
 impl Plan {
     /// A server as it is installed.
     pub fn of(engine: Engine) -> Plan {
-        Plan { engine, settings: Vec::new(), surroundings: Surroundings::default() }
+        Plan {
+            engine,
+            settings: Vec::new(),
+            surroundings: Surroundings::default(),
+        }
     }
 
     /// With a setting, in place of one of the same name where a name can be set once.
@@ -101,7 +116,11 @@ impl Plan {
     }
 
     fn lines(&self, place: &str, before: &str) -> String {
-        self.settings.iter().filter(|(name, _)| name == place).map(|(_, line)| format!("{before}{line}\n")).collect()
+        self.settings
+            .iter()
+            .filter(|(name, _)| name == place)
+            .map(|(_, line)| format!("{before}{line}\n"))
+            .collect()
     }
 }
 
@@ -109,7 +128,12 @@ impl Plan {
 type Started = (Option<Server>, Target);
 
 /// Starts it in a new directory. `backend` is where a proxy gets its pages.
-pub fn start(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
+pub fn start(
+    plan: &Plan,
+    dir: PathBuf,
+    backend: Option<u16>,
+    scratch: &mut Scratch,
+) -> Result<Started, WorkloadError> {
     if let Some(missing) = plan.engine.missing() {
         return Err(WorkloadError::Missing(missing));
     }
@@ -117,8 +141,13 @@ pub fn start(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scra
         Engine::MariaDb => start_mariadb(plan, dir, scratch),
         Engine::PostgreSql => start_postgresql(plan, dir, scratch),
         Engine::Sqlite => {
-            fs::create_dir(&dir).map_err(|e| Failed(format!("cannot make {}: {e}", dir.display())))?;
-            let pragmas = plan.settings.iter().map(|(name, value)| format!("PRAGMA {name}={value}")).collect();
+            fs::create_dir(&dir)
+                .map_err(|e| Failed(format!("cannot make {}: {e}", dir.display())))?;
+            let pragmas = plan
+                .settings
+                .iter()
+                .map(|(name, value)| format!("PRAGMA {name}={value}"))
+                .collect();
             Ok((None, Target::Sqlite(dir.join("site.db"), pragmas)))
         }
         Engine::Redis => start_redis(plan, dir, scratch),
@@ -140,20 +169,41 @@ fn serve(
     home.serve(scratch, what, command, answers).map(Some)
 }
 
-fn start_mariadb(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
+fn start_mariadb(
+    plan: &Plan,
+    dir: PathBuf,
+    scratch: &mut Scratch,
+) -> Result<Started, WorkloadError> {
     // A small log is made sooner, and is as good for seconds of load.
     let small = ["--innodb-log-file-size=16M"];
-    let (home, mut login, mut words) = mariadb::prepare(scratch, dir, "making MariaDB's data directory", &small)?;
-    words.extend(plan.settings.iter().map(|(name, value)| format!("--{name}={value}").into()));
-    let server = serve(plan, &home, "MariaDB", &words, scratch, || mariadb::make_database(&login))?;
+    let (home, mut login, mut words) =
+        mariadb::prepare(scratch, dir, "making MariaDB's data directory", &small)?;
+    words.extend(
+        plan.settings
+            .iter()
+            .map(|(name, value)| format!("--{name}={value}").into()),
+    );
+    let server = serve(plan, &home, "MariaDB", &words, scratch, || {
+        mariadb::make_database(&login)
+    })?;
     login.database = "site".to_owned();
     Ok((server, Target::MySql(login)))
 }
 
-fn start_postgresql(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
-    let settings = plan.settings.iter().map(|(name, value)| format!("{name}={value}"));
-    let (home, login, words) = postgresql::prepare(scratch, dir, "making PostgreSQL's data directory", settings)?;
-    let server = serve(plan, &home, "PostgreSQL", &words, scratch, || PgConnection::connect(&login).map(drop))?;
+fn start_postgresql(
+    plan: &Plan,
+    dir: PathBuf,
+    scratch: &mut Scratch,
+) -> Result<Started, WorkloadError> {
+    let settings = plan
+        .settings
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    let (home, login, words) =
+        postgresql::prepare(scratch, dir, "making PostgreSQL's data directory", settings)?;
+    let server = serve(plan, &home, "PostgreSQL", &words, scratch, || {
+        PgConnection::connect(&login).map(drop)
+    })?;
     Ok((server, Target::Postgres(login)))
 }
 
@@ -162,36 +212,67 @@ fn free_port() -> Result<u16, WorkloadError> {
 }
 
 fn answers(address: SocketAddr) -> Result<(), QueryError> {
-    TcpStream::connect(address).map(drop).map_err(|e| QueryError::lost(&e))
+    TcpStream::connect(address)
+        .map(drop)
+        .map_err(|e| QueryError::lost(&e))
 }
 
 fn start_redis(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
-    let program =
-        find_program(&["redis-server", "valkey-server"], &[]).ok_or_else(|| Failed("redis-server has gone".into()))?;
+    let program = find_program(&["redis-server", "valkey-server"], &[])
+        .ok_or_else(|| Failed("redis-server has gone".into()))?;
     let home = Home::make(dir, &["redis", "nobody"])?;
     let port = free_port()?;
     let data = home.data.display().to_string();
-    let fixed = ["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir", &data, "--save", "", "--daemonize", "no"];
+    let fixed = [
+        "--port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--dir",
+        &data,
+        "--save",
+        "",
+        "--daemonize",
+        "no",
+    ];
     let mut words = words(&program, &fixed);
-    words.extend(plan.settings.iter().flat_map(|(name, value)| [format!("--{name}").into(), value.into()]));
+    words.extend(
+        plan.settings
+            .iter()
+            .flat_map(|(name, value)| [format!("--{name}").into(), value.into()]),
+    );
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let server = serve(plan, &home, "Redis", &words, scratch, || answers(address))?;
     Ok((server, Target::Redis(address)))
 }
 
-fn start_web(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
+fn start_web(
+    plan: &Plan,
+    dir: PathBuf,
+    backend: Option<u16>,
+    scratch: &mut Scratch,
+) -> Result<Started, WorkloadError> {
     let home = Home::make(dir, private::ACCOUNTS)?;
-    let root = make_files(&home.dir.path).map_err(|e| Failed(format!("the pages cannot be written: {e}")))?;
+    let root = make_files(&home.dir.path)
+        .map_err(|e| Failed(format!("the pages cannot be written: {e}")))?;
     let port = free_port()?;
     let (dir, run) = (&home.dir, &home.run);
     let (name, command) = match plan.engine {
-        Engine::Apache => {
-            ("Apache", apache::in_foreground(dir, run, |modules| apache(plan, &home, &root, port, modules))?)
-        }
-        _ => ("nginx", nginx::in_foreground(dir, run, &nginx(plan, &home, &root, port, backend))?),
+        Engine::Apache => (
+            "Apache",
+            apache::in_foreground(dir, run, |modules| {
+                apache(plan, &home, &root, port, modules)
+            })?,
+        ),
+        _ => (
+            "nginx",
+            nginx::in_foreground(dir, run, &nginx(plan, &home, &root, port, backend))?,
+        ),
     };
-    let words: Vec<OsString> =
-        std::iter::once(command.get_program()).chain(command.get_args()).map(OsString::from).collect();
+    let words: Vec<OsString> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(OsString::from)
+        .collect();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let server = serve(plan, &home, name, &words, scratch, || answers(address))?;
     Ok((server, Target::Http(address)))
@@ -204,11 +285,18 @@ fn make_files(dir: &Path) -> std::io::Result<PathBuf> {
     let mut random = fastrand::Rng::with_seed(4);
     let mut text = String::new();
     while text.len() < 256 << 10 {
-        let word: String = (0..random.usize(2..9)).map(|_| random.lowercase()).collect();
+        let word: String = (0..random.usize(2..9))
+            .map(|_| random.lowercase())
+            .collect();
         text.push_str(&word);
         text.push(' ');
     }
-    for (name, size) in [("small", 1 << 10), ("page", 16 << 10), ("large", 64 << 10), ("huge", 256 << 10)] {
+    for (name, size) in [
+        ("small", 1 << 10),
+        ("page", 16 << 10),
+        ("large", 64 << 10),
+        ("huge", 256 << 10),
+    ] {
         write_readable(&root.join(name), &text.as_bytes()[..size])?;
     }
     let mut deep = root.clone();
@@ -229,12 +317,19 @@ fn nginx(plan: &Plan, home: &Home, root: &Path, port: u16, backend: Option<u16>)
         plan.lines("files", "            "),
     );
     let listen = plan.lines("listen", " ").replace('\n', "");
-    let main = if main.contains("worker_processes") { main } else { format!("worker_processes 2;\n{main}") };
+    let main = if main.contains("worker_processes") {
+        main
+    } else {
+        format!("worker_processes 2;\n{main}")
+    };
     let upstream = backend
         .map(|port| format!("    upstream backend {{ server 127.0.0.1:{port}; keepalive 64; }}\n"))
         .unwrap_or_default();
     let pass = "            proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\";\n";
-    let location = format!("        location / {{\n{}{files}        }}\n", if backend.is_some() { pass } else { "" });
+    let location = format!(
+        "        location / {{\n{}{files}        }}\n",
+        if backend.is_some() { pass } else { "" }
+    );
     let http = format!("    default_type text/plain;\n{http}{upstream}");
     nginx::framed(
         (&home.run, root),
@@ -247,12 +342,27 @@ fn nginx(plan: &Plan, home: &Home, root: &Path, port: u16, backend: Option<u16>)
 }
 
 fn apache(plan: &Plan, home: &Home, root: &Path, port: u16, modules: &Path) -> String {
-    let loads =
-        ["mpm_event", "authz_core", "unixd", "deflate", "filter"].map(|name| apache::load(modules, name, false));
+    let loads = ["mpm_event", "authz_core", "unixd", "deflate", "filter"]
+        .map(|name| apache::load(modules, name, false));
     let fixed = "ThreadsPerChild 25\nStartServers 2\nServerLimit 2\nMaxRequestWorkers 50\n";
-    let (own, overrides) = (fixed.to_owned() + &plan.lines("", ""), plan.lines("override", "    "));
-    let overrides = if overrides.is_empty() { "    AllowOverride None\n" } else { &overrides };
-    apache::framed(&home.dir, (&home.run, root), port, &loads.concat(), "crit", &own, overrides)
+    let (own, overrides) = (
+        fixed.to_owned() + &plan.lines("", ""),
+        plan.lines("override", "    "),
+    );
+    let overrides = if overrides.is_empty() {
+        "    AllowOverride None\n"
+    } else {
+        &overrides
+    };
+    apache::framed(
+        &home.dir,
+        (&home.run, root),
+        port,
+        &loads.concat(),
+        "crit",
+        &own,
+        overrides,
+    )
 }
 
 #[cfg(test)]

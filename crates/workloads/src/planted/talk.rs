@@ -43,13 +43,20 @@ impl Target {
 
     /// Connects. Requests go out in two writes where `split` asks for it and the protocol is ours to write. `patience`
     /// is for the connection.
-    pub fn connect(&self, split: bool, name: &str, patience: Duration) -> Result<Talk, Box<dyn Error>> {
+    pub fn connect(
+        &self,
+        split: bool,
+        name: &str,
+        patience: Duration,
+    ) -> Result<Talk, Box<dyn Error>> {
         let tcp = |address| Stream::tcp(address, patience.max(LEAST), PATIENCE, split);
         Ok(match self {
             Target::MySql(login) => Talk::MySql(Box::new(MySqlConnection::connect(login, None)?)),
             Target::Postgres(login) => Talk::Postgres(Box::new(PgConnection::connect(login)?)),
             Target::Sqlite(file, pragmas) => Talk::Sqlite(Box::new(open(file, pragmas)?)),
-            Target::Redis(address) => Talk::Redis(RedisConnection::over(tcp(address)?, String::new())),
+            Target::Redis(address) => {
+                Talk::Redis(RedisConnection::over(tcp(address)?, String::new()))
+            }
             Target::Http(address) => Talk::Http(tcp(address)?, Box::default(), name.to_owned()),
         })
     }
@@ -58,7 +65,9 @@ impl Target {
 fn open(file: &Path, pragmas: &[String]) -> rusqlite::Result<Sqlite> {
     let sqlite = Sqlite::open(file)?;
     sqlite.busy_timeout(PATIENCE)?;
-    pragmas.iter().try_for_each(|sql| sqlite.execute_batch(sql))?;
+    pragmas
+        .iter()
+        .try_for_each(|sql| sqlite.execute_batch(sql))?;
     Ok(sqlite)
 }
 
@@ -107,11 +116,16 @@ fn stepped(sqlite: &Sqlite, sql: &str) -> rusqlite::Result<()> {
 }
 
 /// Reads a page.
-fn page(stream: &mut Stream, (parser, heads): &mut (Parser, HeadCache)) -> Result<(), Box<dyn Error>> {
+fn page(
+    stream: &mut Stream,
+    (parser, heads): &mut (Parser, HeadCache),
+) -> Result<(), Box<dyn Error>> {
     loop {
         match parser.feed(stream.some()?, heads)? {
             Progress::More => {}
-            Progress::Done(answer, _) if answer.status >= 400 => return Err(format!("status {}", answer.status).into()),
+            Progress::Done(answer, _) if answer.status >= 400 => {
+                return Err(format!("status {}", answer.status).into());
+            }
             Progress::Done(..) => return Ok(()),
         }
     }

@@ -25,16 +25,24 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Answers "go" when every connection has had its first transaction, for which the server takes its memory, then a
 /// report to each line with a number of milliseconds.
 pub fn main(args: Vec<OsString>) -> Ended {
-    let [recipe, port] = args.as_slice() else { return Err("a recipe and a port are needed".into()) };
+    let [recipe, port] = args.as_slice() else {
+        return Err("a recipe and a port are needed".into());
+    };
     let recipe: Recipe = serde_json::from_str(&recipe.to_string_lossy())?;
     let port: u16 = port.to_string_lossy().parse()?;
     let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let clients = Clients::start(&recipe, server)?;
     for line in io::stdin().lock().lines() {
         match line?.parse::<u64>() {
-            Ok(ms) => println!("{}", serde_json::to_string(&clients.step(Duration::from_millis(ms)))?),
+            Ok(ms) => println!(
+                "{}",
+                serde_json::to_string(&clients.step(Duration::from_millis(ms)))?
+            ),
             // Where each transaction makes its own connection, there is none to prepare.
-            Err(_) => match (!recipe.connects).then(|| clients.first_transactions()).flatten() {
+            Err(_) => match (!recipe.connects)
+                .then(|| clients.first_transactions())
+                .flatten()
+            {
                 None => println!("ready"),
                 Some(why) => println!("{}", refusal(why)),
             },
@@ -55,12 +63,17 @@ struct Task {
 impl Task {
     /// The time that is left, and nothing when the step is over.
     fn left(&self) -> Option<Duration> {
-        self.length.map_or(Some(TIMEOUT), |length| length.checked_sub(self.begun.elapsed()).filter(|d| !d.is_zero()))
+        self.length.map_or(Some(TIMEOUT), |length| {
+            length
+                .checked_sub(self.begun.elapsed())
+                .filter(|d| !d.is_zero())
+        })
     }
 
     fn count(&self) {
         let Some(length) = self.length else { return };
-        let part = (self.begun.elapsed().as_secs_f64() / length.as_secs_f64() * PARTS as f64) as usize;
+        let part =
+            (self.begun.elapsed().as_secs_f64() / length.as_secs_f64() * PARTS as f64) as usize;
         if let Some(part) = self.parts.get(part) {
             part.fetch_add(1, Ordering::Relaxed);
         }
@@ -99,26 +112,47 @@ impl Clients {
             })?;
             Ok(send)
         };
-        Ok(Clients { tasks: (0..recipe.clients).map(start_one).collect::<io::Result<_>>()?, done })
+        Ok(Clients {
+            tasks: (0..recipe.clients)
+                .map(start_one)
+                .collect::<io::Result<_>>()?,
+            done,
+        })
     }
 
     fn all(&self, task: &Task) -> Vec<Done> {
-        let asked = self.tasks.iter().filter(|t| t.send(task.clone()).is_ok()).count();
+        let asked = self
+            .tasks
+            .iter()
+            .filter(|t| t.send(task.clone()).is_ok())
+            .count();
         self.done.iter().take(asked).collect()
     }
 
     /// Has every thread make its connection and one transaction. Why one failed, if one did.
     fn first_transactions(&self) -> Option<String> {
-        self.all(&Task { begun: Instant::now(), length: None, parts: Arc::default() })
-            .into_iter()
-            .find_map(|(_, why)| why)
+        self.all(&Task {
+            begun: Instant::now(),
+            length: None,
+            parts: Arc::default(),
+        })
+        .into_iter()
+        .find_map(|(_, why)| why)
     }
 
     fn step(&self, length: Duration) -> Report {
         let (begun, cpu) = (Instant::now(), own_cpu_time());
-        let task = Task { begun, length: Some(length), parts: Arc::default() };
+        let task = Task {
+            begun,
+            length: Some(length),
+            parts: Arc::default(),
+        };
         let results = self.all(&task);
-        let parts: Vec<u64> = task.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect();
+        let parts: Vec<u64> = task
+            .parts
+            .iter()
+            .map(|n| n.load(Ordering::Relaxed))
+            .collect();
         let turns = parts.iter().sum();
         Report::of(length, begun, cpu, parts, turns, results)
     }
@@ -177,7 +211,9 @@ fn transaction(
         new.set_read_timeout(Some(patience))?;
         *stream = Some(new);
     }
-    let Some(connection) = stream.as_mut() else { return Ok(()) };
+    let Some(connection) = stream.as_mut() else {
+        return Ok(());
+    };
     connection.write_all(&[b'?'; REQUEST])?;
     connection.read_exact(answer)?;
     if recipe.connects {

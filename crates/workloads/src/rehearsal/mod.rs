@@ -91,7 +91,8 @@ impl Rehearsal {
             return Err(Failed("the server was not started".into()));
         };
         let answer = server.ask("log", PATIENCE)?;
-        serde_json::from_str(&answer).map_err(|e| Failed(format!("the server's log cannot be read: {e}")))
+        serde_json::from_str(&answer)
+            .map_err(|e| Failed(format!("the server's log cannot be read: {e}")))
     }
 
     /// With changes to the server's command.
@@ -134,7 +135,9 @@ impl Workload for Rehearsal {
         (self.prepare_client)(&mut command);
         // Without them there is a check less, and the run goes on.
         self.stamps = Stamps::new().ok();
-        self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
+        self.stamps
+            .iter()
+            .for_each(|stamps| stamps.give(&mut command));
         let mut client = Worker::start(command, "client")?;
         client.ask("go", PATIENCE)?;
         self.client = Some(client);
@@ -147,7 +150,10 @@ impl Workload for Rehearsal {
 
     fn subjects(&self) -> Subjects {
         let pid = |w: &Option<Worker>| w.iter().map(Worker::pid).collect();
-        Subjects { servers: pid(&self.server), clients: pid(&self.client) }
+        Subjects {
+            servers: pid(&self.server),
+            clients: pid(&self.client),
+        }
     }
 
     fn stamps(&self) -> Option<Stamps> {
@@ -197,13 +203,21 @@ impl Worker {
 
     /// Sends a line and waits for one. A worker that does not answer in time is killed, which ends the waiting.
     pub fn ask(&mut self, line: &str, patience: Duration) -> Result<String, WorkloadError> {
-        self.link.say(line).map_err(|e| self.failed(format!("does not listen: {e}")))?;
+        self.link
+            .say(line)
+            .map_err(|e| self.failed(format!("does not listen: {e}")))?;
         self.next(patience)
     }
 
     /// The same for an order that is an object of JSON.
-    pub fn order(&mut self, order: &impl Serialize, patience: Duration) -> Result<String, WorkloadError> {
-        self.link.order(order).map_err(|e| self.failed(format!("does not listen: {e}")))?;
+    pub fn order(
+        &mut self,
+        order: &impl Serialize,
+        patience: Duration,
+    ) -> Result<String, WorkloadError> {
+        self.link
+            .order(order)
+            .map_err(|e| self.failed(format!("does not listen: {e}")))?;
         self.next(patience)
     }
 

@@ -27,12 +27,21 @@ const ALIGNED: usize = 4096;
 /// `cpu [THREADS]`, `disk DIRECTORY [MICROSECONDS]` (a pause after each sync), `read DIRECTORY [THREADS]`, `memory`
 /// (writes to memory alone) or `idle`; says "ready" to the first line on its standard input.
 pub fn main(args: Vec<OsString>) -> Ended {
-    let kind = args.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
-    let number = |at: usize| args.get(at).and_then(|n| n.to_string_lossy().parse::<usize>().ok());
+    let kind = args
+        .first()
+        .map(|w| w.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let number = |at: usize| {
+        args.get(at)
+            .and_then(|n| n.to_string_lossy().parse::<usize>().ok())
+    };
     io::stdin().read_line(&mut String::new())?;
     match (kind.as_str(), args.get(1)) {
         ("cpu", _) => burn(number(1)),
-        ("disk", Some(dir)) => write_and_sync(Path::new(dir), Duration::from_micros(number(2).unwrap_or(0) as u64)),
+        ("disk", Some(dir)) => write_and_sync(
+            Path::new(dir),
+            Duration::from_micros(number(2).unwrap_or(0) as u64),
+        ),
         ("read", Some(dir)) => read_past_the_cache(Path::new(dir), number(2).unwrap_or(1)),
         ("memory", _) => write_to_memory(),
         ("idle", _) => {
@@ -85,11 +94,15 @@ fn read_past_the_cache(dir: &Path, threads: usize) -> io::Result<()> {
         let mut space = vec![0u8; READ.1 + ALIGNED];
         let at = space.as_ptr().align_offset(ALIGNED);
         let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
-        let Ok(own) = rustix::fs::open(path.as_str(), flags, Mode::empty()) else { return };
+        let Ok(own) = rustix::fs::open(path.as_str(), flags, Mode::empty()) else {
+            return;
+        };
         let mut own = File::from(own);
         loop {
             let place = fastrand::u64(..READ.0 / READ.1 as u64) * READ.1 as u64;
-            let read = own.seek(SeekFrom::Start(place)).and_then(|_| own.read(&mut space[at..at + READ.1]));
+            let read = own
+                .seek(SeekFrom::Start(place))
+                .and_then(|_| own.read(&mut space[at..at + READ.1]));
             if read.is_err() {
                 return;
             }

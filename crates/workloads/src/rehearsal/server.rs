@@ -32,16 +32,26 @@ const PAUSE: Duration = Duration::from_millis(4);
 
 /// Waits for a line, prints its port, serves until it is killed.
 pub fn main(args: Vec<OsString>) -> Ended {
-    let [recipe, dir] = args.as_slice() else { return Err("a recipe and a directory are needed".into()) };
+    let [recipe, dir] = args.as_slice() else {
+        return Err("a recipe and a directory are needed".into());
+    };
     let recipe: Recipe = serde_json::from_str(&recipe.to_string_lossy())?;
     // Nothing is touched before the parent has put us into our control group.
     io::stdin().read_line(&mut String::new())?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     // Listening once more only sets the length of the queue.
     rustix::net::listen(&listener, recipe.backlog)?;
-    let shared = Arc::new(Shared { recipe, dir: PathBuf::from(dir), lock: Mutex::new(()) });
+    let shared = Arc::new(Shared {
+        recipe,
+        dir: PathBuf::from(dir),
+        lock: Mutex::new(()),
+    });
     println!("{}", listener.local_addr()?.port());
-    let serve = if shared.recipe.connects { accept_one_by_one } else { thread_per_connection };
+    let serve = if shared.recipe.connects {
+        accept_one_by_one
+    } else {
+        thread_per_connection
+    };
     Ok(serve(&listener, &shared)?)
 }
 
@@ -67,7 +77,9 @@ fn thread_per_connection(listener: &TcpListener, shared: &Arc<Shared>) -> io::Re
         stream.set_nodelay(!shared.recipe.split)?;
         let shared = Arc::clone(shared);
         std::thread::Builder::new().spawn(move || {
-            let Ok(mut connection) = Connection::new(&shared) else { return };
+            let Ok(mut connection) = Connection::new(&shared) else {
+                return;
+            };
             // A client that has left is no error.
             while connection.transaction(&stream).is_ok() {}
         })?;
@@ -76,7 +88,9 @@ fn thread_per_connection(listener: &TcpListener, shared: &Arc<Shared>) -> io::Re
 
 fn accept_one_by_one(listener: &TcpListener, shared: &Arc<Shared>) -> io::Result<()> {
     in_threads("the rehearsal's server", ACCEPTORS, || {
-        let Ok(mut connection) = Connection::new(shared) else { return };
+        let Ok(mut connection) = Connection::new(shared) else {
+            return;
+        };
         while let Ok((stream, _)) = listener.accept() {
             // A client that gave up meanwhile is no error.
             let _ = connection.transaction(&stream);
@@ -121,7 +135,11 @@ impl<'a> Connection<'a> {
         let mut request = [0; REQUEST];
         stream.read_exact(&mut request)?;
         self.work()?;
-        let middle = if self.shared.recipe.split { 1 } else { self.answer.len() };
+        let middle = if self.shared.recipe.split {
+            1
+        } else {
+            self.answer.len()
+        };
         stream.write_all(&self.answer[..middle])?;
         if middle < self.answer.len() {
             stream.write_all(&self.answer[middle..])?;
@@ -132,7 +150,12 @@ impl<'a> Connection<'a> {
     fn work(&mut self) -> io::Result<()> {
         let recipe = &self.shared.recipe;
         {
-            let _held = recipe.lock.then(|| self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            let _held = recipe.lock.then(|| {
+                self.shared
+                    .lock
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+            });
             work(recipe.work);
             if recipe.pause_us > 0 {
                 std::thread::sleep(Duration::from_micros(recipe.pause_us));
@@ -144,7 +167,9 @@ impl<'a> Connection<'a> {
         }
         if recipe.fresh_kib > 0 {
             let mut fresh = Fresh::map(recipe.fresh_kib << 10, true)?;
-            (0..fresh.bytes()).step_by(PAGE).for_each(|at| fresh.touch(at));
+            (0..fresh.bytes())
+                .step_by(PAGE)
+                .for_each(|at| fresh.touch(at));
         }
         self.touch_held();
         self.sync()
@@ -169,7 +194,9 @@ impl<'a> Connection<'a> {
             // Unnamed from here on: nothing is left behind however we end.
             self.file = Some(nameless(&self.shared.dir, "log", OFlags::empty())?);
         }
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         file.write_all(&[b'x'; PAGE])?;
         file.sync_data()
     }

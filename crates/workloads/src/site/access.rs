@@ -42,8 +42,17 @@ const LMDB: Store = Store::ALL[0];
 impl Access {
     /// Every one, in the order of a table.
     pub fn all() -> Vec<Access> {
-        let files = [Access::FilesOpen, Access::FilesOpenat, Access::FilesMmap, Access::FilesUring, Access::Loaded];
-        files.into_iter().chain(Store::ALL.map(Access::Odb)).collect()
+        let files = [
+            Access::FilesOpen,
+            Access::FilesOpenat,
+            Access::FilesMmap,
+            Access::FilesUring,
+            Access::Loaded,
+        ];
+        files
+            .into_iter()
+            .chain(Store::ALL.map(Access::Odb))
+            .collect()
     }
 
     /// Its name, the value of the parameter `store`.
@@ -70,13 +79,26 @@ impl Access {
     /// Opens it: a directory for files, a database's file otherwise; with so many bytes of memory for all, page cache
     /// included, where that is limited.
     pub fn open(self, source: &Path, memory: Option<u64>) -> Result<Box<Contestant>, String> {
-        let files = |e: io::Error| format!("{} cannot be used for {}: {e}", source.display(), self.name());
-        let opened = || memory.map_or_else(|| Database::open(source), |bytes| Database::open_within(source, bytes));
+        let files = |e: io::Error| {
+            format!(
+                "{} cannot be used for {}: {e}",
+                source.display(),
+                self.name()
+            )
+        };
+        let opened = || {
+            memory.map_or_else(
+                || Database::open(source),
+                |bytes| Database::open_within(source, bytes),
+            )
+        };
         let database = || opened().map_err(|e| e.to_string());
         Ok(match self {
             Access::FilesOpen => {
                 let mut path = PathBuffer::new(source);
-                reading(move |url, buffer, see| read_whole(File::open(OsStr::from_bytes(path.with(url)))?, buffer, see))
+                reading(move |url, buffer, see| {
+                    read_whole(File::open(OsStr::from_bytes(path.with(url)))?, buffer, see)
+                })
             }
             Access::FilesOpenat => {
                 let dir = directory(source).map_err(files)?;
@@ -91,7 +113,8 @@ impl Access {
                 })
             }
             Access::FilesUring => {
-                let mut ring = uring::FileReader::new().map_err(|e| format!("io_uring is not available here ({e})"))?;
+                let mut ring = uring::FileReader::new()
+                    .map_err(|e| format!("io_uring is not available here ({e})"))?;
                 let mut path = PathBuffer::new(source);
                 reading(move |url, buffer, see| {
                     let n = ring.read(&CString::new(path.with(url))?, buffer)?;
@@ -101,7 +124,10 @@ impl Access {
             Access::Odb(_) => cells(database()?.reader().map_err(|e| e.to_string())?),
             Access::Loaded => {
                 let reader = database()?.loaded_reader().map_err(|e| e.to_string())?;
-                cells(reader.ok_or("only LMDB with nested tables can be read with tables in memory")?)
+                cells(
+                    reader
+                        .ok_or("only LMDB with nested tables can be read with tables in memory")?,
+                )
             }
         })
     }
@@ -111,11 +137,17 @@ impl FromStr for Access {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Access::all().into_iter().find(|a| a.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = Access::all().into_iter().map(Access::name).collect();
-            let listed = names.join(", ");
-            format!("there is no store “{name}”; take some of {listed}, or all{}", suggest::of_listed(name, &listed))
-        })
+        Access::all()
+            .into_iter()
+            .find(|a| a.name() == name)
+            .ok_or_else(|| {
+                let names: Vec<&str> = Access::all().into_iter().map(Access::name).collect();
+                let listed = names.join(", ");
+                format!(
+                    "there is no store “{name}”; take some of {listed}, or all{}",
+                    suggest::of_listed(name, &listed)
+                )
+            })
     }
 }
 
@@ -124,17 +156,21 @@ impl FromStr for Access {
 pub type Contestant = dyn FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()>;
 
 /// A contestant that reads so.
-fn reading(read: impl FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()> + 'static) -> Box<Contestant> {
+fn reading(
+    read: impl FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()> + 'static,
+) -> Box<Contestant> {
     Box::new(read)
 }
 
 /// A contestant that reads cells.
 fn cells(mut reader: Box<dyn Reader>) -> Box<Contestant> {
-    reading(move |url, _, see| match reader.cell(url, &mut |cell| see(cell.body)) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(io::ErrorKind::NotFound.into()),
-        Err(e) => Err(io::Error::other(e)),
-    })
+    reading(
+        move |url, _, see| match reader.cell(url, &mut |cell| see(cell.body)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::ErrorKind::NotFound.into()),
+            Err(e) => Err(io::Error::other(e)),
+        },
+    )
 }
 
 #[inline]
@@ -143,7 +179,11 @@ fn open_in(dir: &OwnedFd, url: &[u8]) -> io::Result<File> {
 }
 
 fn directory(path: &Path) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+    Ok(rustix::fs::open(
+        path,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
 }
 
 /// One read: for a regular file, fewer bytes than there is room for are all there are.
@@ -172,7 +212,10 @@ impl PathBuffer {
     fn new(dir: &Path) -> PathBuffer {
         let mut bytes = dir.as_os_str().as_bytes().to_vec();
         bytes.push(b'/');
-        PathBuffer { base: bytes.len(), bytes }
+        PathBuffer {
+            base: bytes.len(),
+            bytes,
+        }
     }
 
     #[inline]
@@ -196,13 +239,17 @@ mod tests {
         let dir = base.path().join("site");
         let pages = tree::generate(&dir, &Plan::site(60, 3)).unwrap();
         let mut buffer = vec![0; (1 << 20) + 1];
-        for (access, memory) in Access::all().into_iter().flat_map(|access| [(access, None), (access, Some(4 << 20))]) {
+        for (access, memory) in Access::all()
+            .into_iter()
+            .flat_map(|access| [(access, None), (access, Some(4 << 20))])
+        {
             let source = match access.store() {
                 None => dir.clone(),
                 Some(store) => {
                     let file = base.path().join(store.name());
                     if !file.exists() {
-                        fingerpost_odb::transfer::import(&dir, &file, store, false, &|| false).unwrap();
+                        fingerpost_odb::transfer::import(&dir, &file, store, false, &|| false)
+                            .unwrap();
                     }
                     file
                 }
@@ -224,12 +271,20 @@ mod tests {
                 assert_eq!(seen, [(page.size, page.sum)], "{}", access.name());
             }
             assert!(
-                contestant(b"section0/none.html", &mut buffer, &mut |_| panic!("nothing is there")).is_err(),
+                contestant(b"section0/none.html", &mut buffer, &mut |_| panic!(
+                    "nothing is there"
+                ))
+                .is_err(),
                 "{}",
                 access.name()
             );
-            if matches!(access, Access::FilesOpen | Access::FilesOpenat | Access::FilesUring) {
-                let cut = contestant(&pages[0].path, &mut buffer[..1], &mut |_| panic!("it was cut"));
+            if matches!(
+                access,
+                Access::FilesOpen | Access::FilesOpenat | Access::FilesUring
+            ) {
+                let cut = contestant(&pages[0].path, &mut buffer[..1], &mut |_| {
+                    panic!("it was cut")
+                });
                 assert!(cut.is_err(), "a page must fit: {}", access.name());
             }
             assert_eq!(access.name().parse(), Ok(access));

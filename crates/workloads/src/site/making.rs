@@ -16,10 +16,14 @@ pub const NAME: &str = "site-import";
 
 /// The process: `STORE DIRECTORY FILE new|again`. Prints `ok NANOSECONDS`.
 pub fn main(args: Vec<OsString>) -> Ended {
-    let [store, dir, file, how] = args.as_slice() else { return Err("it takes STORE DIRECTORY FILE new|again".into()) };
+    let [store, dir, file, how] = args.as_slice() else {
+        return Err("it takes STORE DIRECTORY FILE new|again".into());
+    };
     let store: Store = store.to_str().unwrap_or_default().parse()?;
     let begun = Instant::now();
-    transfer::import(dir.as_ref(), file.as_ref(), store, how == "again", &|| false)?;
+    transfer::import(dir.as_ref(), file.as_ref(), store, how == "again", &|| {
+        false
+    })?;
     Ok(worker::say(&format!("ok {}", begun.elapsed().as_nanos()))?)
 }
 
@@ -34,12 +38,23 @@ pub fn import(
     again: bool,
     scratch: &mut Scratch,
 ) -> Result<Duration, WorkloadError> {
-    let failed = |why: String| Failed(format!("the {} database could not be made: {why}", store.name()));
+    let failed = |why: String| {
+        Failed(format!(
+            "the {} database could not be made: {why}",
+            store.name()
+        ))
+    };
     let mut command = worker::command(NAME);
-    command.arg(store.name()).args([dir, file]).arg(if again { "again" } else { "new" });
+    command
+        .arg(store.name())
+        .args([dir, file])
+        .arg(if again { "again" } else { "new" });
     let mut link = Link::within(&mut command, scratch).map_err(|e| failed(e.to_string()))?;
     let result = match link.line(None) {
-        Ok(line) => line.strip_prefix("ok ").and_then(|ns| ns.parse().ok()).ok_or("it told no time".to_owned()),
+        Ok(line) => line
+            .strip_prefix("ok ")
+            .and_then(|ns| ns.parse().ok())
+            .ok_or("it told no time".to_owned()),
         Err(NoAnswer::Ended) => Err(format!("its process {}", link.end())),
         Err(why) => Err(why.to_string()),
     };

@@ -92,13 +92,20 @@ impl Buffer {
 
 impl State {
     fn new(args: &[OsString]) -> Result<State, String> {
-        let [store, source, list, cpu @ ..] = args else { return Err("it takes STORE SOURCE LIST [CPU]".to_owned()) };
+        let [store, source, list, cpu @ ..] = args else {
+            return Err("it takes STORE SOURCE LIST [CPU]".to_owned());
+        };
         let access: Access = store.to_str().unwrap_or_default().parse()?;
         if let Some(cpu) = cpu.first().and_then(|c| c.to_str()?.parse::<usize>().ok()) {
-            fingerpost_sys::affinity::pin(&[cpu]).map_err(|e| format!("cannot be pinned to CPU {cpu}: {e}"))?;
+            fingerpost_sys::affinity::pin(&[cpu])
+                .map_err(|e| format!("cannot be pinned to CPU {cpu}: {e}"))?;
         }
         let pages = tree::read_list(Path::new(list)).map_err(|e| e.to_string())?;
-        let largest = pages.iter().map(|p| p.size).max().ok_or("the site has no pages")?;
+        let largest = pages
+            .iter()
+            .map(|p| p.size)
+            .max()
+            .ok_or("the site has no pages")?;
         let contestant = Some(access.open(Path::new(source), None)?);
         // One more than the largest page: a read that fills the buffer was not whole.
         Ok(State {
@@ -113,8 +120,12 @@ impl State {
 
     fn obey(&mut self, line: &str) -> Result<String, String> {
         let words: Vec<&str> = line.split(' ').collect();
-        let number =
-            |i: usize| words.get(i).and_then(|w| w.parse::<u64>().ok()).ok_or_else(|| format!("“{line}” is no order"));
+        let number = |i: usize| {
+            words
+                .get(i)
+                .and_then(|w| w.parse::<u64>().ok())
+                .ok_or_else(|| format!("“{line}” is no order"))
+        };
         match words[0] {
             "warm" => self.check(0..self.pages.len()).map(|_| "ok".to_owned()),
             "load-program" => fingerpost_sys::memory::load_program()
@@ -171,7 +182,8 @@ impl State {
         let length = Duration::from_millis(ms);
         while !count.is_multiple_of(CLOCK_EVERY) || start.elapsed() < length {
             let page = &pages[list[(count % 4096) as usize]];
-            contestant(&page.path, buffer, &mut |content| seen.look(content)).map_err(|e| failure(page, &e))?;
+            contestant(&page.path, buffer, &mut |content| seen.look(content))
+                .map_err(|e| failure(page, &e))?;
             wanted += page.size;
             count += 1;
         }
@@ -196,7 +208,10 @@ impl State {
             };
             contestant(&page.path, buffer, &mut look).map_err(|e| failure(page, &e))?;
             if !good {
-                return Err(failure(page, &io::Error::other("its content is not what was put there")));
+                return Err(failure(
+                    page,
+                    &io::Error::other("its content is not what was put there"),
+                ));
             }
         }
         Ok(seen)
@@ -204,16 +219,25 @@ impl State {
 }
 
 /// Reads these pages one after the other.
-fn read_all(contestant: &mut Contestant, pages: &[Page], buffer: &mut [u8], list: &[usize]) -> Result<Seen, String> {
+fn read_all(
+    contestant: &mut Contestant,
+    pages: &[Page],
+    buffer: &mut [u8],
+    list: &[usize],
+) -> Result<Seen, String> {
     let mut seen = Seen::default();
     for &i in list {
-        contestant(&pages[i].path, buffer, &mut |content| seen.look(content)).map_err(|e| failure(&pages[i], &e))?;
+        contestant(&pages[i].path, buffer, &mut |content| seen.look(content))
+            .map_err(|e| failure(&pages[i], &e))?;
     }
     Ok(seen)
 }
 
 fn failure(page: &Page, e: &io::Error) -> String {
-    format!("{} cannot be read: {e}", String::from_utf8_lossy(&page.path))
+    format!(
+        "{} cannot be read: {e}",
+        String::from_utf8_lossy(&page.path)
+    )
 }
 
 /// The list of a round: the same for every contestant with the same seed.
@@ -240,7 +264,11 @@ impl Reader {
     ) -> Result<Reader, WorkloadError> {
         let failed = |e: io::Error| Failed(format!("a reader could not be started: {e}"));
         let mut command = worker::command(NAME);
-        command.arg(access.name()).arg(source).arg(list).args(cpu.map(|c| c.to_string()));
+        command
+            .arg(access.name())
+            .arg(source)
+            .arg(list)
+            .args(cpu.map(|c| c.to_string()));
         let link = Link::within(&mut command, scratch).map_err(failed)?;
         let mut reader = Reader { access, link };
         match reader.read_answer() {
@@ -269,7 +297,11 @@ impl Reader {
         Failed(match why {
             NoAnswer::Io(e) => e.to_string(),
             NoAnswer::Refused(why) => format!("{}: {why}", self.access.name()),
-            _ => format!("the process that read from {} {}", self.access.name(), self.link.end()),
+            _ => format!(
+                "the process that read from {} {}",
+                self.access.name(),
+                self.link.end()
+            ),
         })
     }
 
@@ -280,7 +312,10 @@ impl Reader {
 
     /// Waits for an answer until `enough` says that it was long enough, with a sentence that says why. The process is
     /// to be stopped then.
-    pub fn read_answer_until(&mut self, enough: &mut dyn FnMut() -> Option<String>) -> Result<String, WorkloadError> {
+    pub fn read_answer_until(
+        &mut self,
+        enough: &mut dyn FnMut() -> Option<String>,
+    ) -> Result<String, WorkloadError> {
         loop {
             if let Some(why) = enough() {
                 return Err(Failed(why));
@@ -307,5 +342,9 @@ impl Reader {
 
 /// The numbers of an answer, `ok 123 456`.
 pub fn numbers(answer: &str) -> Vec<f64> {
-    answer.split(' ').skip(1).filter_map(|w| w.parse().ok()).collect()
+    answer
+        .split(' ')
+        .skip(1)
+        .filter_map(|w| w.parse().ok())
+        .collect()
 }

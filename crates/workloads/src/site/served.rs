@@ -42,10 +42,14 @@ thread_local! {
 
 impl Odb {
     fn reader(&self) -> io::Result<Box<dyn Reader>> {
-        let reader = if self.loaded { self.database.loaded_reader() } else { self.database.reader().map(Some) };
-        reader
-            .map_err(io::Error::other)?
-            .ok_or_else(|| io::Error::other("this database cannot be read with its tables in memory"))
+        let reader = if self.loaded {
+            self.database.loaded_reader()
+        } else {
+            self.database.reader().map(Some)
+        };
+        reader.map_err(io::Error::other)?.ok_or_else(|| {
+            io::Error::other("this database cannot be read with its tables in memory")
+        })
     }
 }
 
@@ -67,12 +71,20 @@ impl Content for Odb {
 
 /// The process: `STORE SOURCE WORKERS`. Serves on a free port of 127.0.0.1, and prints `ready PORT`.
 pub fn main(args: Vec<OsString>) -> Ended {
-    let [store, source, workers] = args.as_slice() else { return Err("it takes STORE SOURCE WORKERS".into()) };
+    let [store, source, workers] = args.as_slice() else {
+        return Err("it takes STORE SOURCE WORKERS".into());
+    };
     let access: Access = store.to_str().unwrap_or_default().parse()?;
-    let workers = workers.to_str().and_then(|w| w.parse().ok()).ok_or("the number of workers is no number")?;
+    let workers = workers
+        .to_str()
+        .and_then(|w| w.parse().ok())
+        .ok_or("the number of workers is no number")?;
     let content: Box<dyn Content> = match access.store() {
         None => Box::new(Directory::open(source.as_ref())?),
-        Some(_) => Box::new(Odb { database: Database::open(source.as_ref())?, loaded: access == Access::Loaded }),
+        Some(_) => Box::new(Odb {
+            database: Database::open(source.as_ref())?,
+            loaded: access == Access::Loaded,
+        }),
     };
     serve_on_free_port(workers, BACKLOG, &*content)
 }
@@ -95,15 +107,24 @@ impl Served {
     ) -> Result<Served, WorkloadError> {
         let failed = |e: io::Error| Failed(format!("the site's server could not be started: {e}"));
         let mut command = worker::command(NAME);
-        command.arg(access.name()).arg(source).arg(workers.to_string());
+        command
+            .arg(access.name())
+            .arg(source)
+            .arg(workers.to_string());
         let mut link = Link::within(&mut command, scratch).map_err(failed)?;
         let Some(port) = link.port() else {
             let end = link.end();
             let _ = scratch.stop(link.process);
-            return Err(Failed(format!("the server of {} was not ready: it {end}", access.name())));
+            return Err(Failed(format!(
+                "the server of {} was not ready: it {end}",
+                access.name()
+            )));
         };
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let paths: Vec<String> = pages.iter().map(|p| format!("/{}", percent::encode(&p.path))).collect();
+        let paths: Vec<String> = pages
+            .iter()
+            .map(|p| format!("/{}", percent::encode(&p.path)))
+            .collect();
         let load = Load {
             address,
             host: address.to_string(),
@@ -117,15 +138,28 @@ impl Served {
         };
         let mut pool = Pool::default();
         pool.grow(1, scratch)?;
-        Ok(Served { server: link.process, load, pool })
+        Ok(Served {
+            server: link.process,
+            load,
+            pool,
+        })
     }
 
     /// Requests a second in one window.
     pub fn window(&mut self, length: Duration) -> Result<f64, WorkloadError> {
-        let reports = self.pool.run(std::slice::from_ref(&self.load), WARM_UP, length, &mut || {})?;
-        let report = reports.first().ok_or_else(|| Failed("the load generator told nothing".to_owned()))?;
+        let reports = self.pool.run(
+            std::slice::from_ref(&self.load),
+            WARM_UP,
+            length,
+            &mut || {},
+        )?;
+        let report = reports
+            .first()
+            .ok_or_else(|| Failed("the load generator told nothing".to_owned()))?;
         if let Some((kind, n)) = report.errors.iter().next() {
-            return Err(Failed(format!("not every request was answered as it should be: {kind} {n} times")));
+            return Err(Failed(format!(
+                "not every request was answered as it should be: {kind} {n} times"
+            )));
         }
         Ok(report.completed as f64 * 1e9 / report.elapsed_ns.max(1) as f64)
     }

@@ -38,7 +38,13 @@ pub struct Plan {
 impl Plan {
     /// A structured site as the source's test had: several levels of nested folders, some dozens of pages in each.
     pub fn site(pages: usize, seed: u64) -> Plan {
-        Plan { pages, depth: 4, per_folder: 25, size: None, seed }
+        Plan {
+            pages,
+            depth: 4,
+            per_folder: 25,
+            size: None,
+            seed,
+        }
     }
 }
 
@@ -67,7 +73,11 @@ pub fn generate(dir: &Path, plan: &Plan) -> io::Result<Vec<Page>> {
         let size = plan.size.unwrap_or_else(|| web_like(&mut random));
         fill(&mut content, size as usize, &mut random);
         fs::write(dir.join(&path), &content)?;
-        pages.push(Page { path: path.into_bytes(), size, sum: checksum(&content) });
+        pages.push(Page {
+            path: path.into_bytes(),
+            size,
+            sum: checksum(&content),
+        });
     }
     Ok(pages)
 }
@@ -112,8 +122,18 @@ pub fn survey(dir: &Path) -> io::Result<Vec<Page>> {
                 open.push(entry.path());
             } else if kind.is_file() {
                 let content = fs::read(entry.path())?;
-                let path = entry.path().strip_prefix(dir).map_err(io::Error::other)?.as_os_str().as_bytes().to_vec();
-                pages.push(Page { path, size: content.len() as u64, sum: checksum(&content) });
+                let path = entry
+                    .path()
+                    .strip_prefix(dir)
+                    .map_err(io::Error::other)?
+                    .as_os_str()
+                    .as_bytes()
+                    .to_vec();
+                pages.push(Page {
+                    path,
+                    size: content.len() as u64,
+                    sum: checksum(&content),
+                });
             }
         }
     }
@@ -136,14 +156,26 @@ pub fn write_list(pages: &[Page], file: &Path) -> io::Result<()> {
 /// Reads the list.
 pub fn read_list(file: &Path) -> io::Result<Vec<Page>> {
     let text = fs::read(file)?;
-    let bad = || io::Error::new(io::ErrorKind::InvalidData, "the list of pages is not well-formed");
+    let bad = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the list of pages is not well-formed",
+        )
+    };
     let page = |line: &[u8]| -> Option<Page> {
         let mut parts = line.splitn(3, |&b| b == b' ');
         let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse().ok();
         let (size, sum) = (number()?, number()?);
-        Some(Page { size, sum, path: parts.next()?.to_vec() })
+        Some(Page {
+            size,
+            sum,
+            path: parts.next()?.to_vec(),
+        })
     };
-    text.split(|&b| b == 0).filter(|line| !line.is_empty()).map(|line| page(line).ok_or_else(bad)).collect()
+    text.split(|&b| b == 0)
+        .filter(|line| !line.is_empty())
+        .map(|line| page(line).ok_or_else(bad))
+        .collect()
 }
 
 /// Bytes that a directory tree takes on disk: the blocks of its files and directories.
@@ -175,13 +207,20 @@ mod tests {
         let (a, b) = (base.path().join("a"), base.path().join("b"));
         let pages = generate(&a, &plan).unwrap();
         assert_eq!(generate(&b, &plan).unwrap(), pages);
-        assert_ne!(generate(&base.path().join("c"), &Plan { seed: 8, ..plan }).unwrap(), pages);
+        assert_ne!(
+            generate(&base.path().join("c"), &Plan { seed: 8, ..plan }).unwrap(),
+            pages
+        );
         assert_eq!(survey(&a).unwrap(), {
             let mut p = pages.clone();
             p.sort_by(|x, y| x.path.cmp(&y.path));
             p
         });
-        assert!(pages.iter().all(|p| p.path.iter().filter(|&&c| c == b'/').count() == 4));
+        assert!(
+            pages
+                .iter()
+                .all(|p| p.path.iter().filter(|&&c| c == b'/').count() == 4)
+        );
         let list = base.path().join("list");
         write_list(&pages, &list).unwrap();
         assert_eq!(read_list(&list).unwrap(), pages);
@@ -194,6 +233,10 @@ mod tests {
         let mut sizes: Vec<u64> = (0..20_000).map(|_| web_like(&mut random)).collect();
         sizes.sort();
         let mean = sizes.iter().sum::<u64>() as f64 / sizes.len() as f64;
-        assert!((2800..3200).contains(&sizes[10_000]) && (5800.0..7000.0).contains(&mean), "{} {mean}", sizes[10_000]);
+        assert!(
+            (2800..3200).contains(&sizes[10_000]) && (5800.0..7000.0).contains(&mean),
+            "{} {mean}",
+            sizes[10_000]
+        );
     }
 }

@@ -84,7 +84,10 @@ pub fn missing(mpm: Mpm) -> Option<String> {
 }
 
 fn modules() -> Option<PathBuf> {
-    MODULE_DIRS.split(' ').map(PathBuf::from).find(|d| d.join("mod_authz_core.so").is_file())
+    MODULE_DIRS
+        .split(' ')
+        .map(PathBuf::from)
+        .find(|d| d.join("mod_authz_core.so").is_file())
 }
 
 /// Writes the configuration and makes the command that runs it in the foreground.
@@ -92,7 +95,9 @@ pub fn command(plan: &Plan, mpm: Mpm) -> Result<Command, WorkloadError> {
     if let Some(sentence) = missing(mpm) {
         return Err(Missing(sentence));
     }
-    in_foreground(plan.dir, plan.run, |modules| configuration(plan, mpm, modules))
+    in_foreground(plan.dir, plan.run, |modules| {
+        configuration(plan, mpm, modules)
+    })
 }
 
 /// The same with a configuration of the caller's, who is told where the modules are.
@@ -101,23 +106,55 @@ pub(crate) fn in_foreground(
     run: &Path,
     text: impl FnOnce(&Path) -> String,
 ) -> Result<Command, WorkloadError> {
-    let (Some(program), Some(modules)) = (find_program(&["apache2", "httpd"], &[]), modules()) else {
-        return Err(Missing("Apache was removed just now; install it again".to_owned()));
+    let (Some(program), Some(modules)) = (find_program(&["apache2", "httpd"], &[]), modules())
+    else {
+        return Err(Missing(
+            "Apache was removed just now; install it again".to_owned(),
+        ));
     };
     let file = dir.write("server.conf", text(&modules).as_bytes());
-    let file = file.map_err(|e| Failed(format!("Apache’s configuration could not be written: {e}")))?;
+    let file =
+        file.map_err(|e| Failed(format!("Apache’s configuration could not be written: {e}")))?;
     let mut command = Command::new(program);
-    command.arg("-d").arg(run).arg("-f").arg(file).args(["-D", "FOREGROUND"]);
+    command
+        .arg("-d")
+        .arg(run)
+        .arg("-f")
+        .arg(file)
+        .args(["-D", "FOREGROUND"]);
     Ok(command)
 }
 
 fn configuration(plan: &Plan, mpm: Mpm, modules: &Path) -> String {
-    let Plan { dir, run, root, port, workers, backlog, .. } = plan;
+    let Plan {
+        dir,
+        run,
+        root,
+        port,
+        workers,
+        backlog,
+        ..
+    } = plan;
     let processes = format!("mpm_{}", mpm.name());
-    let loads = [(processes.as_str(), true), ("authz_core", true), ("unixd", false)]
-        .map(|(name, required)| load(modules, name, required));
-    let own = format!("ListenBacklog {backlog}\nTimeout 300\nHostnameLookups Off\n{}", mpm.configuration(*workers));
-    framed(dir, (run, root), *port, &loads.concat(), "error", &own, "    AllowOverride None\n")
+    let loads = [
+        (processes.as_str(), true),
+        ("authz_core", true),
+        ("unixd", false),
+    ]
+    .map(|(name, required)| load(modules, name, required));
+    let own = format!(
+        "ListenBacklog {backlog}\nTimeout 300\nHostnameLookups Off\n{}",
+        mpm.configuration(*workers)
+    );
+    framed(
+        dir,
+        (run, root),
+        *port,
+        &loads.concat(),
+        "error",
+        &own,
+        "    AllowOverride None\n",
+    )
 }
 
 /// The line that loads a module. What is not there is compiled in, which differs between distributions.
@@ -171,7 +208,9 @@ mod tests {
     #[test]
     fn as_many_workers_as_connections_can_be_had_with_every_module() {
         let prefork = Mpm::Prefork.configuration(256);
-        assert!(prefork.contains("MaxRequestWorkers 256\n") && prefork.contains("StartServers 256\n"));
+        assert!(
+            prefork.contains("MaxRequestWorkers 256\n") && prefork.contains("StartServers 256\n")
+        );
         let event = Mpm::Event.configuration(401);
         assert!(event.contains("ServerLimit 17\n") && event.contains("MaxRequestWorkers 425\n"));
     }

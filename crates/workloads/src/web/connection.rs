@@ -50,7 +50,10 @@ pub struct Connection {
 impl Connection {
     /// Whether a request is under way.
     pub fn busy(&self) -> bool {
-        matches!(self.stage, Stage::Connecting | Stage::Sending(_) | Stage::Receiving)
+        matches!(
+            self.stage,
+            Stage::Connecting | Stage::Sending(_) | Stage::Receiving
+        )
     }
 
     /// Closes the socket. Closing takes it out of the epoll set.
@@ -61,10 +64,25 @@ impl Connection {
 
     /// Makes a socket, begins to connect, and sends at once where that is already possible: on loopback the handshake
     /// is done within `connect`, so that this saves a wake-up per connection.
-    pub fn open(&mut self, epoll: &OwnedFd, index: u32, load: &Load, request: &[u8]) -> Result<(), Errno> {
+    pub fn open(
+        &mut self,
+        epoll: &OwnedFd,
+        index: u32,
+        load: &Load,
+        request: &[u8],
+    ) -> Result<(), Errno> {
         self.close();
-        let family = if load.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
+        let family = if load.address.is_ipv4() {
+            AddressFamily::INET
+        } else {
+            AddressFamily::INET6
+        };
+        let socket = net::socket_with(
+            family,
+            SocketType::STREAM,
+            SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
+            None,
+        )?;
         if load.spread {
             let source = Ipv4Addr::new(127, 0, 0, 1 + (index % 100) as u8);
             net::bind(&socket, &SocketAddr::new(IpAddr::V4(source), 0))?;
@@ -86,15 +104,26 @@ impl Connection {
         if load.keep_alive || self.stage != Stage::Receiving {
             flags |= epoll::EventFlags::OUT;
         }
-        epoll::add(epoll, &socket, epoll::EventData::new_u64(token(index, self.generation)), flags)?;
+        epoll::add(
+            epoll,
+            &socket,
+            epoll::EventData::new_u64(token(index, self.generation)),
+            flags,
+        )?;
         self.socket = Some(socket);
         Ok(())
     }
 
     /// Sends what is left of the request.
     pub fn send(&mut self, request: &[u8]) -> Result<(), Errno> {
-        let Some(socket) = &self.socket else { return Ok(()) };
-        let mut out = if let Stage::Sending(n) = self.stage { n } else { 0 };
+        let Some(socket) = &self.socket else {
+            return Ok(());
+        };
+        let mut out = if let Stage::Sending(n) = self.stage {
+            n
+        } else {
+            0
+        };
         while out < request.len() {
             match net::send(socket, &request[out..], SendFlags::NOSIGNAL) {
                 Ok(n) => out += n,

@@ -43,7 +43,13 @@ pub struct Directory {
 impl Directory {
     /// Opens the directory, which must exist.
     pub fn open(root: &Path) -> io::Result<Directory> {
-        Ok(Directory { root: open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())? })
+        Ok(Directory {
+            root: open(
+                root,
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?,
+        })
     }
 }
 
@@ -71,7 +77,9 @@ impl Content for Directory {
             Mode::empty(),
         ) {
             Ok(file) => file,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::ACCESS) => return Ok(None),
+            Err(
+                Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::ACCESS,
+            ) => return Ok(None),
             Err(e) => return Err(e.into()),
         };
         let stat = fstat(&file)?;

@@ -55,16 +55,26 @@ const ALARM_TOKEN: u64 = u64::MAX - 1;
 pub fn main(_args: Vec<OsString>) -> Ended {
     let descriptors = getrlimit(Resource::Nofile);
     // Where it is not allowed the lower limit stays, and a load that does not fit is refused with a sentence.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: descriptors.maximum,
+            ..descriptors
+        },
+    );
     let mut input = Input::default();
     let thread_writer = Writer::find().map(|w| w.of_thread());
     loop {
         match input.wait() {
             Some(Order::Load(load)) => {
-                let Some(reply) = run(load, thread_writer.clone(), &mut input) else { return Ok(()) };
+                let Some(reply) = run(load, thread_writer.clone(), &mut input) else {
+                    return Ok(());
+                };
                 answer(&reply);
             }
-            Some(Order::Measure { .. }) => answer(&Reply::Cannot("there is no load to measure".to_owned())),
+            Some(Order::Measure { .. }) => {
+                answer(&Reply::Cannot("there is no load to measure".to_owned()))
+            }
             None => return Ok(()),
         }
     }
@@ -83,7 +93,10 @@ fn run(load: Load, thread_writer: Option<ThreadWriter>, input: &mut Input) -> Op
     }
     match Generator::new(load, thread_writer) {
         Ok(mut generator) => generator.run(input),
-        Err(e) => Some(Reply::Cannot(format!("the load generator could not be set up: {}", std::io::Error::from(e)))),
+        Err(e) => Some(Reply::Cannot(format!(
+            "the load generator could not be set up: {}",
+            std::io::Error::from(e)
+        ))),
     }
 }
 
@@ -135,20 +148,36 @@ struct Generator {
 impl Generator {
     fn new(load: Load, thread_writer: Option<ThreadWriter>) -> Result<Generator, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, rustix::stdio::stdin(), epoll::EventData::new_u64(STDIN_TOKEN), EventFlags::IN)?;
+        epoll::add(
+            &epoll,
+            rustix::stdio::stdin(),
+            epoll::EventData::new_u64(STDIN_TOKEN),
+            EventFlags::IN,
+        )?;
         let now = now_ns();
         let pace = load.rate.map(|rate| Pace::new(now, rate, load.phase));
         let alarm = pace.map(|_| Alarm::new(&epoll, ALARM_TOKEN)).transpose()?;
-        let connection = if load.keep_alive { "" } else { "Connection: close\r\n" };
-        let request =
-            |path: &String| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", load.host).into_bytes();
+        let connection = if load.keep_alive {
+            ""
+        } else {
+            "Connection: close\r\n"
+        };
+        let request = |path: &String| {
+            format!(
+                "GET {path} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n",
+                load.host
+            )
+            .into_bytes()
+        };
         Ok(Generator {
             requests: load.paths.iter().map(request).collect(),
             turn: 0,
             turns: vec![0; load.connections],
             epoll,
             alarm,
-            connections: (0..load.connections).map(|_| Connection::default()).collect(),
+            connections: (0..load.connections)
+                .map(|_| Connection::default())
+                .collect(),
             unopened: load.connections,
             opened_at: now,
             ready: false,
@@ -186,7 +215,9 @@ impl Generator {
             if !self.ready && (self.answered == self.connections.len() || turn > began + READY_NS) {
                 self.ready = true;
                 answer(&Reply::Ready);
-                std::mem::take(&mut self.early).into_iter().for_each(|index| self.next(index, turn));
+                std::mem::take(&mut self.early)
+                    .into_iter()
+                    .for_each(|index| self.next(index, turn));
             }
             if turn >= renew_at {
                 renew_at = turn + STRETCH_NS;
@@ -213,9 +244,14 @@ impl Generator {
                     STDIN_TOKEN => {
                         input.read();
                         match input.take() {
-                            Some(Order::Measure { start_ns, length_ns }) => self.open_window(start_ns, length_ns),
+                            Some(Order::Measure {
+                                start_ns,
+                                length_ns,
+                            }) => self.open_window(start_ns, length_ns),
                             Some(Order::Load(_)) => {
-                                return Some(Reply::Cannot("a load is already under way".to_owned()));
+                                return Some(Reply::Cannot(
+                                    "a load is already under way".to_owned(),
+                                ));
                             }
                             None if input.ended => return None,
                             None => {}
@@ -234,7 +270,10 @@ impl Generator {
     }
 
     fn open_window(&mut self, start: u64, length_ns: u64) {
-        self.tally.open(Window { start, end: start + length_ns });
+        self.tally.open(Window {
+            start,
+            end: start + length_ns,
+        });
         if let Some(rate) = self.load.rate {
             // The window has a schedule of its own, so that it holds exactly the requests that were due in it.
             self.queue.clear();
@@ -247,7 +286,12 @@ impl Generator {
         if let (Some(alarm), Some(pace)) = (&mut self.alarm, &self.pace) {
             alarm.set(pace.due())?;
         }
-        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(asleep)).map(drop)
+        epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(events),
+            Some(asleep),
+        )
+        .map(drop)
     }
 
     /// How long the loop may sleep: until the next thing that has a time, a tick at most.
@@ -257,14 +301,21 @@ impl Generator {
             until = now;
         }
         if let Some(w) = self.tally.window {
-            until = until.min(if now < w.start { w.start } else { w.end.max(now) });
+            until = until.min(if now < w.start {
+                w.start
+            } else {
+                w.end.max(now)
+            });
         }
         for (at, _) in &self.pausing {
             until = until.min((*at).max(now));
         }
         // Whole milliseconds, rounded up: older kernels have no finer sleep, and an open loop has its alarm.
         let ms = (until - now).div_ceil(1_000_000);
-        Timespec { tv_sec: 0, tv_nsec: (ms * 1_000_000) as i64 }
+        Timespec {
+            tv_sec: 0,
+            tv_nsec: (ms * 1_000_000) as i64,
+        }
     }
 
     /// What has a time: the window's edges, requests that are due, pauses that are over.
@@ -304,7 +355,10 @@ impl Generator {
     /// Sends, or queues, the requests that an open loop's schedule has due by now.
     fn take_due(&mut self, now: u64) {
         let Some(mut pace) = self.pace else { return };
-        let until = self.tally.window.map_or(now, |w| now.min(w.end.saturating_sub(1)));
+        let until = self
+            .tally
+            .window
+            .map_or(now, |w| now.min(w.end.saturating_sub(1)));
         while let Some(due) = pace.take(until) {
             if self.tally.begun(due) {
                 self.due += 1;
@@ -362,7 +416,10 @@ impl Generator {
             wait_ns: at_end.1.since(at_start.1).wait_ns,
             due: self.due,
             time_wait: at_end.2.time_wait,
-            listen_overflows: at_end.2.listen_overflows.saturating_sub(at_start.2.listen_overflows),
+            listen_overflows: at_end
+                .2
+                .listen_overflows
+                .saturating_sub(at_start.2.listen_overflows),
         })))
     }
 }

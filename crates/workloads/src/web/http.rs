@@ -121,7 +121,9 @@ impl Parser {
             let rest = &bytes[at..];
             match self.state {
                 State::Head => {
-                    let Some(used) = self.take_head(rest, cache)? else { return Ok(Progress::More) };
+                    let Some(used) = self.take_head(rest, cache)? else {
+                        return Ok(Progress::More);
+                    };
                     at += used;
                     if self.state == (State::Body { left: 0 }) {
                         return Ok(Progress::Done(self.finish(), at));
@@ -144,10 +146,16 @@ impl Parser {
                     let n = left.min(rest.len() as u64);
                     self.body += n;
                     at += n as usize;
-                    self.state = if n == left { State::ChunkEnd } else { State::ChunkData { left: left - n } };
+                    self.state = if n == left {
+                        State::ChunkEnd
+                    } else {
+                        State::ChunkData { left: left - n }
+                    };
                 }
                 State::ChunkSize | State::ChunkEnd | State::Trailer => {
-                    let Some((line, used)) = self.take_line(rest)? else { return Ok(Progress::More) };
+                    let Some((line, used)) = self.take_line(rest)? else {
+                        return Ok(Progress::More);
+                    };
                     at += used;
                     if self.chunk_line(&line)? {
                         return Ok(Progress::Done(self.finish(), at));
@@ -168,7 +176,11 @@ impl Parser {
     }
 
     /// Reads a head to its empty line; tells how many bytes of this piece it took, or nothing when it needs more.
-    fn take_head(&mut self, piece: &[u8], cache: &mut HeadCache) -> Result<Option<usize>, BadAnswer> {
+    fn take_head(
+        &mut self,
+        piece: &[u8],
+        cache: &mut HeadCache,
+    ) -> Result<Option<usize>, BadAnswer> {
         if self.kept.is_empty()
             && let Some(head) = cache.head.filter(|_| piece.starts_with(&cache.bytes))
         {
@@ -186,7 +198,11 @@ impl Parser {
             if before == 0 {
                 self.kept.extend_from_slice(piece);
             }
-            return if self.kept.len() > MAX_HEAD { Err(BadAnswer::TooLong) } else { Ok(None) };
+            return if self.kept.len() > MAX_HEAD {
+                Err(BadAnswer::TooLong)
+            } else {
+                Ok(None)
+            };
         };
         let whole = if before == 0 { piece } else { &self.kept };
         if head.status >= 200 {
@@ -231,7 +247,12 @@ impl Parser {
             State::ChunkEnd if line.is_empty() => State::ChunkSize,
             // Hexadecimal digits, perhaps followed by blanks and an extension.
             State::ChunkSize => {
-                match line.split(|&b| b == b';').next().and_then(|size| number(size, 16)).ok_or(BadAnswer::Chunk)? {
+                match line
+                    .split(|&b| b == b';')
+                    .next()
+                    .and_then(|size| number(size, 16))
+                    .ok_or(BadAnswer::Chunk)?
+                {
                     0 => State::Trailer,
                     left => State::ChunkData { left },
                 }
@@ -246,7 +267,11 @@ impl Parser {
     /// The answer that has just ended; ready for the next.
     fn finish(&mut self) -> Answer {
         let keep_alive = self.head.keep_alive && self.state != State::UntilClose;
-        let answer = Answer { status: self.head.status, body: self.body, keep_alive };
+        let answer = Answer {
+            status: self.head.status,
+            body: self.body,
+            keep_alive,
+        };
         self.reset();
         answer
     }
@@ -313,8 +338,9 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadAnswer> {
 
 /// A number of digits only, but for blanks around them: no sign.
 fn number(text: &[u8], radix: u32) -> Option<u64> {
-    let digits =
-        std::str::from_utf8(text.trim_ascii()).ok().filter(|digits| digits.chars().all(|c| c.is_digit(radix)))?;
+    let digits = std::str::from_utf8(text.trim_ascii())
+        .ok()
+        .filter(|digits| digits.chars().all(|c| c.is_digit(radix)))?;
     u64::from_str_radix(digits, radix).ok()
 }
 

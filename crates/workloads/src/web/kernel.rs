@@ -36,9 +36,19 @@ fn time_wait(text: &str) -> Option<u64> {
 
 /// A counter of `/proc/net/netstat`: a line of names, then a line of values with the same prefix.
 fn netstat_counter(text: &str, prefix: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().filter_map(|l| l.strip_prefix(prefix)?.strip_prefix(':'));
-    let column = lines.next()?.split_ascii_whitespace().position(|w| w == name)?;
-    lines.next()?.split_ascii_whitespace().nth(column)?.parse().ok()
+    let mut lines = text
+        .lines()
+        .filter_map(|l| l.strip_prefix(prefix)?.strip_prefix(':'));
+    let column = lines
+        .next()?
+        .split_ascii_whitespace()
+        .position(|w| w == name)?;
+    lines
+        .next()?
+        .split_ascii_whitespace()
+        .nth(column)?
+        .parse()
+        .ok()
 }
 
 /// How many local ports the kernel may choose from for a connection to one address.
@@ -79,8 +89,13 @@ pub fn scheduled_self() -> Scheduled {
 
 /// What a `schedstat` says; nothing where it cannot be read.
 fn scheduled(file: &Path) -> Scheduled {
-    let read = fs::read_to_string(file).ok().and_then(|text| Schedstat::parse(&text));
-    read.map_or_else(Scheduled::default, |s| Scheduled { run_ns: s.running_ns, wait_ns: s.waiting_ns })
+    let read = fs::read_to_string(file)
+        .ok()
+        .and_then(|text| Schedstat::parse(&text));
+    read.map_or_else(Scheduled::default, |s| Scheduled {
+        run_ns: s.running_ns,
+        wait_ns: s.waiting_ns,
+    })
 }
 
 /// These processes and their descendants, each before its children.
@@ -91,7 +106,11 @@ pub fn tree(pids: &[i32]) -> Vec<i32> {
         at += 1;
         for task in tasks(parent) {
             let children = fs::read_to_string(task.join("children")).unwrap_or_default();
-            all.extend(children.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()));
+            all.extend(
+                children
+                    .split_ascii_whitespace()
+                    .filter_map(|p| p.parse::<i32>().ok()),
+            );
         }
     }
     all
@@ -99,7 +118,11 @@ pub fn tree(pids: &[i32]) -> Vec<i32> {
 
 /// The directories of a process' threads.
 fn tasks(pid: i32) -> impl Iterator<Item = PathBuf> {
-    fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().map(|task| task.path())
+    fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|task| task.path())
 }
 
 /// All threads of these processes and of their descendants. A process that ended in between takes its time with it.
@@ -119,12 +142,15 @@ mod tests {
 
     #[test]
     fn the_kernels_tables_are_read_by_name() {
-        let sockstat = "sockets: used 15\nTCP: inuse 1 orphan 0 tw 27 alloc 1 mem 279\nUDP: inuse 0 mem 0\n";
+        let sockstat =
+            "sockets: used 15\nTCP: inuse 1 orphan 0 tw 27 alloc 1 mem 279\nUDP: inuse 0 mem 0\n";
         assert_eq!(time_wait(sockstat), Some(27));
         assert_eq!(time_wait("TCP6: inuse 1 tw 3\n"), None);
-        let netstat =
-            "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 1 22 33\nIpExt: InNoRoutes\nIpExt: 5\n";
-        assert_eq!(netstat_counter(netstat, "TcpExt", "ListenOverflows"), Some(22));
+        let netstat = "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 1 22 33\nIpExt: InNoRoutes\nIpExt: 5\n";
+        assert_eq!(
+            netstat_counter(netstat, "TcpExt", "ListenOverflows"),
+            Some(22)
+        );
         assert_eq!(netstat_counter(netstat, "TcpExt", "ListenDrops"), Some(33));
         assert_eq!(netstat_counter(netstat, "IpExt", "InNoRoutes"), Some(5));
         assert_eq!(netstat_counter(netstat, "TcpExt", "Nothing"), None);

@@ -73,7 +73,12 @@ pub fn missing(settings: &Settings) -> Option<String> {
 impl<'a> Web<'a> {
     /// A workload that is not started yet. `prefix` are the words before a private server's command; `cpus` is how many
     /// CPUs the server and its clients may use together.
-    pub fn new(settings: Settings, scratch: &'a mut Scratch, prefix: &[String], cpus: usize) -> Self {
+    pub fn new(
+        settings: Settings,
+        scratch: &'a mut Scratch,
+        prefix: &[String],
+        cpus: usize,
+    ) -> Self {
         Web {
             settings,
             scratch,
@@ -89,11 +94,15 @@ impl<'a> Web<'a> {
     /// What the server calls itself, usually with its version. Empty before [`Workload::start`], and where it does not
     /// tell.
     pub fn described(&self) -> &str {
-        self.running.as_ref().map_or("", |running| &running.software)
+        self.running
+            .as_ref()
+            .map_or("", |running| &running.software)
     }
 
     fn running(&self) -> Result<&Running, WorkloadError> {
-        self.running.as_ref().ok_or_else(|| Failed("the web workload was not started".to_owned()))
+        self.running
+            .as_ref()
+            .ok_or_else(|| Failed("the web workload was not started".to_owned()))
     }
 
     /// The loads of so many generators that together make a step's load.
@@ -137,10 +146,19 @@ impl<'a> Web<'a> {
         let elapsed_ns = reports.iter().map(|r| r.elapsed_ns).max().unwrap_or(0);
         // The server's time is known for the load as a whole, and is taken to be even over it.
         let part = |ns: u64| (ns as f64 * elapsed_ns as f64 / whole as f64) as u64;
-        let server = Scheduled { run_ns: part(after.run_ns), wait_ns: part(after.wait_ns) };
+        let server = Scheduled {
+            run_ns: part(after.run_ns),
+            wait_ns: part(after.wait_ns),
+        };
         let account = Account {
             elapsed_ns,
-            generators: reports.iter().map(|r| Scheduled { run_ns: r.cpu_ns, wait_ns: r.wait_ns }).collect(),
+            generators: reports
+                .iter()
+                .map(|r| Scheduled {
+                    run_ns: r.cpu_ns,
+                    wait_ns: r.wait_ns,
+                })
+                .collect(),
             server: (!servers.is_empty()).then_some(server),
             workers: self.running()?.workers.unwrap_or(1),
             cpus: self.cpus,
@@ -150,7 +168,9 @@ impl<'a> Web<'a> {
 
     /// How long a trial takes: in an open loop long enough that several requests are due.
     fn trial(&self) -> Duration {
-        self.settings.rate.map_or(TRIAL, |rate| TRIAL.max(Duration::from_secs_f64((5.0 / rate).min(5.0))))
+        self.settings.rate.map_or(TRIAL, |rate| {
+            TRIAL.max(Duration::from_secs_f64((5.0 / rate).min(5.0)))
+        })
     }
 
     /// Finds out how many generators a step needs until the client is not the limit, or until another one no longer
@@ -165,7 +185,9 @@ impl<'a> Web<'a> {
         }
         let most = self.cpus.min(connections);
         let mut count = 1;
-        let mut best = self.window(params, count, TRIAL / 2, self.trial(), &mut || {})?.answered(self.trial())?;
+        let mut best = self
+            .window(params, count, TRIAL / 2, self.trial(), &mut || {})?
+            .answered(self.trial())?;
         while count < most && best.account.saturated().is_some() {
             let next = self.window(params, count + 1, TRIAL / 2, self.trial(), &mut || {})?;
             if next.rate() < best.rate() * WORTH {
@@ -200,13 +222,21 @@ impl Window {
             return Ok(self);
         }
         let client = self.client(None);
-        let errors = client.errors.iter().map(|(kind, n)| format!("{kind} ({n} times)")).collect::<Vec<_>>().join(", ");
+        let errors = client
+            .errors
+            .iter()
+            .map(|(kind, n)| format!("{kind} ({n} times)"))
+            .collect::<Vec<_>>()
+            .join(", ");
         let why = match client.stalls.first() {
             Some(stall) => stall.why.to_string(),
             None if errors.is_empty() => "nothing came back".to_owned(),
             None => errors,
         };
-        Err(Failed(format!("no request was answered within {:.1} s: {why}", length.as_secs_f64())))
+        Err(Failed(format!(
+            "no request was answered within {:.1} s: {why}",
+            length.as_secs_f64()
+        )))
     }
 
     /// All generators' reports as one step.
@@ -217,13 +247,25 @@ impl Window {
             all.counted()
         };
         let elapsed = Duration::from_nanos(self.account.elapsed_ns);
-        let stretches = self.reports.iter().map(|r| r.stretches.len()).max().unwrap_or(0);
-        let in_stretch = |i: usize| self.reports.iter().filter_map(|r| r.stretches.get(i)).sum::<u64>() as f64;
+        let stretches = self
+            .reports
+            .iter()
+            .map(|r| r.stretches.len())
+            .max()
+            .unwrap_or(0);
+        let in_stretch = |i: usize| {
+            self.reports
+                .iter()
+                .filter_map(|r| r.stretches.get(i))
+                .sum::<u64>() as f64
+        };
         Step {
             transactions: self.completed(),
             turns: self.completed(),
             elapsed,
-            throughput: (0..stretches).map(|i| in_stretch(i) * 1e9 / STRETCH_NS as f64).collect(),
+            throughput: (0..stretches)
+                .map(|i| in_stretch(i) * 1e9 / STRETCH_NS as f64)
+                .collect(),
             latencies: merged(|r| &r.latencies),
             intended: merged(|r| &r.intended),
             client: self.client(rate),
@@ -238,7 +280,12 @@ impl Window {
         let stalls = stalls::common(self.reports.iter().map(|r| &r.stalls[..]));
         let missed = rate.and_then(|asked| {
             let due = self.reports.iter().map(|r| r.due).sum();
-            verdict::missed_rate(asked, due, self.completed(), self.account.elapsed_ns as f64 / 1e9)
+            verdict::missed_rate(
+                asked,
+                due,
+                self.completed(),
+                self.account.elapsed_ns as f64 / 1e9,
+            )
         });
         let own = errors.iter().find(|(kind, _)| errors::is_clients_own(kind));
         let wanting = own.map(|(kind, n)| {
@@ -256,7 +303,12 @@ impl Window {
             stalls,
             saturated: wanting.or_else(|| self.account.saturated()).or(missed),
             time_wait: self.reports.iter().map(|r| r.time_wait).max().unwrap_or(0),
-            listen_overflows: self.reports.iter().map(|r| r.listen_overflows).max().unwrap_or(0),
+            listen_overflows: self
+                .reports
+                .iter()
+                .map(|r| r.listen_overflows)
+                .max()
+                .unwrap_or(0),
             errors,
         }
     }
@@ -268,7 +320,12 @@ impl Workload for Web<'_> {
     }
 
     fn start(&mut self) -> Result<(), WorkloadError> {
-        self.running = Some(private::start(&self.settings, self.scratch, &self.prefix, self.cpus)?);
+        self.running = Some(private::start(
+            &self.settings,
+            self.scratch,
+            &self.prefix,
+            self.cpus,
+        )?);
         self.pool.grow(1, self.scratch)
     }
 
@@ -277,19 +334,36 @@ impl Workload for Web<'_> {
             return Ok(false);
         }
         self.stop();
-        self.running = Some(private::start(&self.settings, self.scratch, &self.prefix, self.cpus)?);
+        self.running = Some(private::start(
+            &self.settings,
+            self.scratch,
+            &self.prefix,
+            self.cpus,
+        )?);
         self.pool.grow(1, self.scratch).map(|()| true)
     }
 
     fn steps(&self) -> Vec<Params> {
         let private = !matches!(self.settings.server, Server::Url(_));
         let prefix = if private { self.prefix.as_slice() } else { &[] };
-        self.settings.steps().into_iter().map(|params| behind(params, prefix)).collect()
+        self.settings
+            .steps()
+            .into_iter()
+            .map(|params| behind(params, prefix))
+            .collect()
     }
 
     fn subjects(&self) -> Subjects {
-        let servers = self.running.iter().filter_map(|r| r.server.as_ref()).map(|s| s.pid()).collect();
-        Subjects { servers, clients: self.pool.pids() }
+        let servers = self
+            .running
+            .iter()
+            .filter_map(|r| r.server.as_ref())
+            .map(|s| s.pid())
+            .collect();
+        Subjects {
+            servers,
+            clients: self.pool.pids(),
+        }
     }
 
     fn stamps(&self) -> Option<Stamps> {
@@ -303,13 +377,21 @@ impl Workload for Web<'_> {
         begun: &mut dyn FnMut(),
     ) -> Result<Step, WorkloadError> {
         let generators = self.generators_for(params)?;
-        let window = self.window(params, generators, WARM_UP, length, begun)?.answered(length)?;
+        let window = self
+            .window(params, generators, WARM_UP, length, begun)?
+            .answered(length)?;
         Ok(window.step(self.settings.rate))
     }
 
     fn stop(&mut self) {
         self.pool.stop(self.scratch);
-        for server in self.running.take().into_iter().flat_map(|r| [r.server, r.backend]).flatten() {
+        for server in self
+            .running
+            .take()
+            .into_iter()
+            .flat_map(|r| [r.server, r.backend])
+            .flatten()
+        {
             // What cannot be ended here is ended with the scratch directory.
             let _ = self.scratch.stop(server);
         }

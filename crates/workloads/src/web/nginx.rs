@@ -10,9 +10,9 @@ use crate::server_dir::ServerDir;
 
 /// What is missing for it, with what to do.
 pub fn missing() -> Option<String> {
-    find_program(&["nginx"], &[])
-        .is_none()
-        .then(|| "nginx is not installed; install the package nginx, or use --set server=embedded".to_owned())
+    find_program(&["nginx"], &[]).is_none().then(|| {
+        "nginx is not installed; install the package nginx, or use --set server=embedded".to_owned()
+    })
 }
 
 /// Writes the configuration and makes the command that runs it in the foreground.
@@ -21,22 +21,49 @@ pub fn command(plan: &Plan) -> Result<Command, WorkloadError> {
 }
 
 /// The same with a configuration of the caller's.
-pub(crate) fn in_foreground(dir: &ServerDir, run: &Path, text: &str) -> Result<Command, WorkloadError> {
-    let program = find_program(&["nginx"], &[]).ok_or_else(|| WorkloadError::Missing(missing().unwrap_or_default()))?;
+pub(crate) fn in_foreground(
+    dir: &ServerDir,
+    run: &Path,
+    text: &str,
+) -> Result<Command, WorkloadError> {
+    let program = find_program(&["nginx"], &[])
+        .ok_or_else(|| WorkloadError::Missing(missing().unwrap_or_default()))?;
     let file = dir.write("server.conf", text.as_bytes());
-    let file = file.map_err(|e| Failed(format!("nginx’s configuration could not be written: {e}")))?;
+    let file =
+        file.map_err(|e| Failed(format!("nginx’s configuration could not be written: {e}")))?;
     let mut command = Command::new(program);
     // The compiled-in log file would be opened before the configuration is read, and needs root.
-    command.arg("-p").arg(run).arg("-c").arg(file).args(["-e", "stderr"]);
+    command
+        .arg("-p")
+        .arg(run)
+        .arg("-c")
+        .arg(file)
+        .args(["-e", "stderr"]);
     Ok(command)
 }
 
 fn configuration(plan: &Plan) -> String {
-    let Plan { run, root, port, workers, backlog, .. } = plan;
+    let Plan {
+        run,
+        root,
+        port,
+        workers,
+        backlog,
+        ..
+    } = plan;
     let (upstream, location) = proxy(plan);
     let main = format!("worker_processes {workers};\n");
-    let http = format!("    sendfile on;\n    tcp_nopush on;\n    default_type application/octet-stream;\n{upstream}");
-    framed((run, root), &main, ("warn", 8192), &http, &format!("{port} backlog={backlog}"), location)
+    let http = format!(
+        "    sendfile on;\n    tcp_nopush on;\n    default_type application/octet-stream;\n{upstream}"
+    );
+    framed(
+        (run, root),
+        &main,
+        ("warn", 8192),
+        &http,
+        &format!("{port} backlog={backlog}"),
+        location,
+    )
 }
 
 /// A configuration of one server on 127.0.0.1, with lines for each of its parts. Every path that nginx writes to is in
@@ -77,9 +104,12 @@ http {{
 
 /// What makes a proxy of it: where it gets files, over connections that it keeps.
 fn proxy(plan: &Plan) -> (String, &'static str) {
-    let Some(backend) = plan.backend else { return Default::default() };
-    let upstream =
-        format!("    upstream backend {{ server {backend}; keepalive 128; keepalive_requests 1000000000; }}\n");
+    let Some(backend) = plan.backend else {
+        return Default::default();
+    };
+    let upstream = format!(
+        "    upstream backend {{ server {backend}; keepalive 128; keepalive_requests 1000000000; }}\n"
+    );
     (
         upstream,
         "        location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\"; }\n",

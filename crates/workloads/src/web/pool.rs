@@ -32,7 +32,10 @@ struct Generator(Link);
 impl Pool {
     /// None yet; those to come stamp their round trips where there is something to stamp them into.
     pub fn new(stamps: Option<Stamps>) -> Pool {
-        Pool { generators: Vec::new(), stamps }
+        Pool {
+            generators: Vec::new(),
+            stamps,
+        }
     }
 
     /// The ids of the processes.
@@ -45,7 +48,9 @@ impl Pool {
         while self.generators.len() < count {
             let mut command = worker::command(generator::NAME);
             command.stderr(Stdio::null());
-            self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
+            self.stamps
+                .iter()
+                .for_each(|stamps| stamps.give(&mut command));
             let link = Link::within(&mut command, scratch)
                 .map_err(|e| Failed(format!("a load generator could not be started: {e}")))?;
             self.generators.push(Generator(link));
@@ -68,7 +73,9 @@ impl Pool {
         }
         let deadline = Instant::now() + READY;
         for generator in generators.iter_mut() {
-            let Reply::Ready = generator.reply(deadline)? else { return Err(confused()) };
+            let Reply::Ready = generator.reply(deadline)? else {
+                return Err(confused());
+            };
         }
         let order = Order::Measure {
             start_ns: now_ns() + LEAD_NS + warm_up.as_nanos() as u64,
@@ -109,7 +116,11 @@ impl Generator {
 
     /// The next reply, which must come before the deadline, and not be that it cannot.
     fn reply(&mut self, deadline: Instant) -> Result<Reply, WorkloadError> {
-        match self.0.answer(deadline.saturating_duration_since(Instant::now())).map_err(|why| self.lost(why))? {
+        match self
+            .0
+            .answer(deadline.saturating_duration_since(Instant::now()))
+            .map_err(|why| self.lost(why))?
+        {
             Reply::Cannot(why) => Err(Failed(why)),
             reply => Ok(reply),
         }
@@ -118,7 +129,9 @@ impl Generator {
     fn lost(&mut self, why: NoAnswer) -> WorkloadError {
         match why {
             NoAnswer::Other(_) => confused(),
-            NoAnswer::Late(_) => Failed("a load generator did not answer in time; it may have been stopped".to_owned()),
+            NoAnswer::Late(_) => Failed(
+                "a load generator did not answer in time; it may have been stopped".to_owned(),
+            ),
             _ => Failed(format!("a load generator {}", self.0.end())),
         }
     }

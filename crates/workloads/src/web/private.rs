@@ -61,7 +61,10 @@ pub fn start(
     if let Server::Url(url) = &settings.server {
         let Answered { status, software } = ask_own(url).map_err(WorkloadError::Missing)?;
         if status >= 400 {
-            return Err(Failed(format!("{} answers with status {status}; name a page that exists", url.text)));
+            return Err(Failed(format!(
+                "{} answers with status {status}; name a page that exists",
+                url.text
+            )));
         }
         return Ok(Running {
             server: None,
@@ -78,7 +81,9 @@ pub fn start(
     if std::fs::metadata(root.join(FILE)).map_or(true, |file| file.len() != settings.size) {
         // Bytes that do not compress to nothing, the same in every run.
         let mut random = fastrand::Rng::with_seed(4);
-        let content: Vec<u8> = (0..settings.size).map(|_| random.alphanumeric() as u8).collect();
+        let content: Vec<u8> = (0..settings.size)
+            .map(|_| random.alphanumeric() as u8)
+            .collect();
         server_dir::make_passable(&root)
             .and_then(|()| server_dir::write_readable(&root.join(FILE), &content))
             .map_err(not_made)?;
@@ -86,11 +91,27 @@ pub fn start(
     if !settings.proxy {
         return start_private(settings, &root, "web-server", None, scratch, prefix, cpus);
     }
-    let behind = Settings { server: Server::Embedded, proxy: false, workers: None, ..settings.clone() };
+    let behind = Settings {
+        server: Server::Embedded,
+        proxy: false,
+        workers: None,
+        ..settings.clone()
+    };
     let backend = start_private(&behind, &root, "web-backend", None, scratch, &[], cpus)?;
-    let proxy = start_private(settings, &root, "web-server", Some(backend.address), scratch, prefix, cpus);
+    let proxy = start_private(
+        settings,
+        &root,
+        "web-server",
+        Some(backend.address),
+        scratch,
+        prefix,
+        cpus,
+    );
     match proxy {
-        Ok(proxy) => Ok(Running { backend: backend.server, ..proxy }),
+        Ok(proxy) => Ok(Running {
+            backend: backend.server,
+            ..proxy
+        }),
         Err(e) => {
             // What cannot be ended here is ended with the scratch directory.
             let _ = backend.server.map(|server| scratch.stop(server));
@@ -118,8 +139,11 @@ fn start_private(
         let free = (0..)
             .map(|n| scratch.path().join(format!("{name}-{n}")))
             .find(|path| std::fs::symlink_metadata(path).is_err());
-        let dir = ServerDir::make(free.unwrap_or_else(|| scratch.path().join(name)), Account::for_server(ACCOUNTS))
-            .map_err(not_made)?;
+        let dir = ServerDir::make(
+            free.unwrap_or_else(|| scratch.path().join(name)),
+            Account::for_server(ACCOUNTS),
+        )
+        .map_err(not_made)?;
         let run = dir.hand_over("run").map_err(not_made)?;
         let plan = Plan {
             dir: &dir,
@@ -160,25 +184,34 @@ fn start_once(
     let program = match settings.server {
         Server::Nginx => nginx::command(plan)?,
         Server::Apache(mpm) => apache::command(plan, mpm)?,
-        Server::Embedded | Server::Url(_) => embedded(plan, !prefix.is_empty())
-            .map_err(|e| Failed(format!("this program could not be copied to run behind the prefix: {e}")))?,
+        Server::Embedded | Server::Url(_) => embedded(plan, !prefix.is_empty()).map_err(|e| {
+            Failed(format!(
+                "this program could not be copied to run behind the prefix: {e}"
+            ))
+        })?,
     };
     let name = server_name(&settings.server);
     let failed = |what: &str, e: std::io::Error| Failed(format!("{name} {what}: {e}"));
     let mut command = prefixed(prefix, program);
-    plan.dir.set_up(&mut command, plan.run).map_err(|e| failed("has no log", e))?;
+    plan.dir
+        .set_up(&mut command, plan.run)
+        .map_err(|e| failed("has no log", e))?;
     let not_started = |e| failed("could not be started", e);
     let (mut server, port) = if settings.server == Server::Embedded {
         let mut link = Link::within(&mut command, scratch).map_err(not_started)?;
         let port = link.port();
         (link.process, port)
     } else {
-        (scratch.spawn(&mut command).map_err(not_started)?, Some(plan.port))
+        (
+            scratch.spawn(&mut command).map_err(not_started)?,
+            Some(plan.port),
+        )
     };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(plan.port)));
     let path = format!("/{FILE}");
-    let ready = port
-        .map_or(Err("it ended before it was ready".to_owned()), |_| wait_until_it_answers(&mut server, address, &path));
+    let ready = port.map_or(Err("it ended before it was ready".to_owned()), |_| {
+        wait_until_it_answers(&mut server, address, &path)
+    });
     let software = match ready {
         Ok(software) => software,
         Err(why) => {
@@ -222,16 +255,26 @@ fn embedded(plan: &Plan, behind_prefix: bool) -> std::io::Result<Command> {
         copied.args(command.get_args());
         command = copied;
     }
-    command.arg(plan.root).arg(plan.workers.to_string()).arg(plan.backlog.to_string());
+    command
+        .arg(plan.root)
+        .arg(plan.workers.to_string())
+        .arg(plan.backlog.to_string());
     Ok(command)
 }
 
 /// Waits until it answers, and tells what it calls itself.
-fn wait_until_it_answers(server: &mut scratch::Server, address: SocketAddr, path: &str) -> Result<String, String> {
+fn wait_until_it_answers(
+    server: &mut scratch::Server,
+    address: SocketAddr,
+    path: &str,
+) -> Result<String, String> {
     let deadline = Instant::now() + READY;
     loop {
         let why = match ask(address, &address.to_string(), path) {
-            Ok(Answered { status: 200, software }) => return Ok(software),
+            Ok(Answered {
+                status: 200,
+                software,
+            }) => return Ok(software),
             Ok(Answered { status, .. }) => return Err(format!("it answers with status {status}")),
             Err(why) => why,
         };
@@ -261,7 +304,10 @@ const MOST_NAME: usize = 100;
 /// Asks a server of the user's own, or says what to do when it does not answer.
 pub fn ask_own(url: &Url) -> Result<Answered, String> {
     ask(url.address, &url.host, &url.path).map_err(|why| {
-        format!("{} does not answer ({why}); start the server, or leave url out for a private one", url.text)
+        format!(
+            "{} does not answer ({why}); start the server, or leave url out for a private one",
+            url.text
+        )
     })
 }
 
@@ -272,7 +318,8 @@ fn ask(address: SocketAddr, host: &str, path: &str) -> Result<Answered, Box<dyn 
     let mut stream = TcpStream::connect_timeout(&address, limit)?;
     stream.set_read_timeout(Some(limit))?;
     stream.write_all(request.as_bytes())?;
-    let (mut parser, mut cache, mut buffer) = (Parser::default(), HeadCache::default(), [0; 16 << 10]);
+    let (mut parser, mut cache, mut buffer) =
+        (Parser::default(), HeadCache::default(), [0; 16 << 10]);
     let mut head = Vec::new();
     loop {
         let n = stream.read(&mut buffer)?;
@@ -284,7 +331,10 @@ fn ask(address: SocketAddr, host: &str, path: &str) -> Result<Answered, Box<dyn 
                 Progress::More => continue,
             },
         };
-        return Ok(Answered { status: answer.status, software: software(&head) });
+        return Ok(Answered {
+            status: answer.status,
+            software: software(&head),
+        });
     }
 }
 
@@ -296,8 +346,13 @@ fn software(head: &[u8]) -> String {
     if !answer.parse(head).is_ok_and(|parsed| parsed.is_complete()) {
         return String::new();
     }
-    let field = answer.headers.iter().find(|f| f.name.eq_ignore_ascii_case("server"));
-    let text = field.map(|f| String::from_utf8_lossy(f.value).into_owned()).unwrap_or_default();
+    let field = answer
+        .headers
+        .iter()
+        .find(|f| f.name.eq_ignore_ascii_case("server"));
+    let text = field
+        .map(|f| String::from_utf8_lossy(f.value).into_owned())
+        .unwrap_or_default();
     text.chars()
         .filter(|c| (c.is_ascii_graphic() || *c == ' ') && !matches!(c, ',' | '='))
         .take(MOST_NAME)
@@ -308,14 +363,20 @@ fn software(head: &[u8]) -> String {
 
 /// A port that nobody listens on at this moment.
 pub(crate) fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port())
 }
 
 /// What a server complained about last.
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(3)..].join("; ");
-    if last.is_empty() { String::new() } else { format!("; it said: {last}") }
+    if last.is_empty() {
+        String::new()
+    } else {
+        format!("; it said: {last}")
+    }
 }
 
 #[cfg(test)]
@@ -325,14 +386,27 @@ mod tests {
     #[test]
     fn a_server_tells_its_version_in_its_answers() {
         let of = |field: &str| {
-            software(format!("HTTP/1.1 200 OK\r\nDate: now\r\n{field}\r\nserver answer, Server: x").as_bytes())
+            software(
+                format!("HTTP/1.1 200 OK\r\nDate: now\r\n{field}\r\nserver answer, Server: x")
+                    .as_bytes(),
+            )
         };
         assert_eq!(of("Server: nginx/1.22.1\r\n"), "nginx/1.22.1");
-        assert_eq!(of("server:  Apache/2.4.57 (Debian) \r\n"), "Apache/2.4.57 (Debian)");
+        assert_eq!(
+            of("server:  Apache/2.4.57 (Debian) \r\n"),
+            "Apache/2.4.57 (Debian)"
+        );
         assert_eq!(of(""), "");
-        assert_eq!(of("Server: a, b=c\u{7f}\r\n"), "", "no field that HTTP allows");
+        assert_eq!(
+            of("Server: a, b=c\u{7f}\r\n"),
+            "",
+            "no field that HTTP allows"
+        );
         assert_eq!(of("Server: a, b=c\r\n"), "a bc", "not two settings");
-        assert_eq!(of(&format!("Server: {}\r\n", "x".repeat(500))).len(), MOST_NAME);
+        assert_eq!(
+            of(&format!("Server: {}\r\n", "x".repeat(500))).len(),
+            MOST_NAME
+        );
         assert_eq!(software(b"HTTP/1.1 200 OK\r\nServer: ngi"), "", "cut");
     }
 
@@ -342,7 +416,10 @@ mod tests {
         command.args(["-c", "x y"]).env("A", "b");
         let words = ["taskset".to_owned(), "-c".to_owned(), "0".to_owned()];
         let whole = prefixed(&words, command);
-        assert_eq!(format!("{:?}", whole.get_args().collect::<Vec<_>>()), r#"["-c", "0", "nginx", "-c", "x y"]"#);
+        assert_eq!(
+            format!("{:?}", whole.get_args().collect::<Vec<_>>()),
+            r#"["-c", "0", "nginx", "-c", "x y"]"#
+        );
         assert_eq!(whole.get_program(), "taskset");
         assert_eq!(whole.get_envs().count(), 1);
     }

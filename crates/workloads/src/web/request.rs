@@ -36,16 +36,21 @@ pub fn parse(bytes: &[u8]) -> Parsed {
     let length = match request.parse(bytes) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if bytes.len() <= MAX_HEAD => return Parsed::Partial,
-        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => return Parsed::Bad(431),
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            return Parsed::Bad(431);
+        }
         Err(_) => return Parsed::Bad(400),
     };
     let mut keep_alive = request.version == Some(1);
-    let has_host = request.headers.iter().any(|f| f.name.eq_ignore_ascii_case("host"));
+    let has_host = request
+        .headers
+        .iter()
+        .any(|f| f.name.eq_ignore_ascii_case("host"));
     for field in request.headers.iter() {
         if field.name.eq_ignore_ascii_case("connection") {
             for word in field.value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
-                keep_alive =
-                    word.eq_ignore_ascii_case(b"keep-alive") || keep_alive && !word.eq_ignore_ascii_case(b"close");
+                keep_alive = word.eq_ignore_ascii_case(b"keep-alive")
+                    || keep_alive && !word.eq_ignore_ascii_case(b"close");
             }
         }
         // A body would have to be read past; nothing that is served here takes one.
@@ -63,11 +68,19 @@ pub fn parse(bytes: &[u8]) -> Parsed {
         Some("HEAD") => true,
         _ => return Parsed::Bad(405),
     };
-    let path = request.path.and_then(|p| p.split(['?', '#']).next()).filter(|p| p.starts_with('/'));
+    let path = request
+        .path
+        .and_then(|p| p.split(['?', '#']).next())
+        .filter(|p| p.starts_with('/'));
     let Some(path) = path.and_then(|p| percent::decode(p.as_bytes())) else {
         return Parsed::Bad(400);
     };
-    Parsed::Whole(Wanted { path, head_only, keep_alive, length })
+    Parsed::Whole(Wanted {
+        path,
+        head_only,
+        keep_alive,
+        length,
+    })
 }
 
 #[cfg(test)]
@@ -99,11 +112,23 @@ mod tests {
     #[test]
     fn what_is_no_request_for_a_file_is_refused() {
         assert_eq!(parse(b"GET / HTTP/1.1\r\nHost"), Parsed::Partial);
-        assert_eq!(parse(b"POST / HTTP/1.1\r\nHost: h\r\n\r\n"), Parsed::Bad(405));
+        assert_eq!(
+            parse(b"POST / HTTP/1.1\r\nHost: h\r\n\r\n"),
+            Parsed::Bad(405)
+        );
         assert_eq!(parse(b"GET / HTTP/1.1\r\n\r\n"), Parsed::Bad(400));
-        assert_eq!(parse(b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n"), Parsed::Bad(400));
-        assert_eq!(parse(b"GET /%4 HTTP/1.1\r\nHost: h\r\n\r\n"), Parsed::Bad(400));
-        assert_eq!(parse(b"GET x HTTP/1.1\r\nHost: h\r\n\r\n"), Parsed::Bad(400));
+        assert_eq!(
+            parse(b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n"),
+            Parsed::Bad(400)
+        );
+        assert_eq!(
+            parse(b"GET /%4 HTTP/1.1\r\nHost: h\r\n\r\n"),
+            Parsed::Bad(400)
+        );
+        assert_eq!(
+            parse(b"GET x HTTP/1.1\r\nHost: h\r\n\r\n"),
+            Parsed::Bad(400)
+        );
         assert_eq!(parse(b"\x16\x03\x01"), Parsed::Bad(400));
         let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(MAX_HEAD));
         assert_eq!(parse(long.as_bytes()), Parsed::Bad(431));

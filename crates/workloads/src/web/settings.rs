@@ -63,7 +63,9 @@ impl Reach {
                 "load is put only on addresses of this host: 127.0.0.1, [::1] or localhost; for another host see \
                  `fingerpost load`"
             }
-            Reach::Private => "its address is a public one; where you may load that server, say so with --public",
+            Reach::Private => {
+                "its address is a public one; where you may load that server, say so with --public"
+            }
             Reach::Anywhere => "no server has such an address",
         }
     }
@@ -73,7 +75,9 @@ fn is_private(ip: IpAddr) -> bool {
     match ip {
         // 100.64.0.0/10 is what RFC 6598 sets aside for use within networks.
         IpAddr::V4(v4) => {
-            v4.is_private() || v4.is_link_local() || (v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64)
+            v4.is_private()
+                || v4.is_link_local()
+                || (v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64)
         }
         IpAddr::V6(v6) => v6.is_unique_local() || v6.is_unicast_link_local(),
     }
@@ -123,26 +127,39 @@ impl Settings {
     /// As [`Settings::from_params`], with servers within `reach`.
     pub fn within(reach: Reach, params: &Params) -> Result<Settings, WorkloadError> {
         let server = server(params, reach)?;
-        let ways: [(&str, &[bool]); 3] = [("on", &[true]), ("off", &[false]), ("both", &[true, false])];
+        let ways: [(&str, &[bool]); 3] =
+            [("on", &[true]), ("off", &[false]), ("both", &[true, false])];
         let keep_alive = one_of(params, "keepalive", "on, off or both", ways)?.to_vec();
         let sensible = |value: &Param| match value.to_string().parse::<f64>() {
             Ok(rate) if (0.1..=1e7).contains(&rate) => Ok(rate),
             _ => wrong("rate", value, "a number of requests a second"),
         };
         let rate = params.get("rate").map(sensible).transpose()?;
-        let spread = one_of(params, "source", "one or spread", [("one", false), ("spread", true)])?;
+        let spread = one_of(
+            params,
+            "source",
+            "one or spread",
+            [("one", false), ("spread", true)],
+        )?;
         let elsewhere = |url: &Url| url.address.is_ipv6() || !url.address.ip().is_loopback();
         if spread && matches!(&server, Server::Url(url) if elsewhere(url)) {
             return refused(
                 "source=spread uses the addresses of 127.0.0.0/8; it reaches neither another host nor an IPv6 address",
             );
         }
-        let proxy = one_of(params, "backend", "none or embedded", [("none", false), ("embedded", true)])?;
+        let proxy = one_of(
+            params,
+            "backend",
+            "none or embedded",
+            [("none", false), ("embedded", true)],
+        )?;
         if proxy && server != Server::Nginx {
             return refused("backend makes a proxy of nginx; set server=nginx too");
         }
         if rate.is_some() && params.get("requests").is_some() {
-            return refused("rate and requests exclude each other: an open loop is measured for a time");
+            return refused(
+                "rate and requests exclude each other: an open loop is measured for a time",
+            );
         }
         Ok(Settings {
             connections: connections(params, &server)?,
@@ -163,18 +180,28 @@ impl Settings {
     pub fn steps(&self) -> Vec<Params> {
         let mut common = Params::new();
         common = match &self.server {
-            Server::Embedded => common.with("server", "embedded").with("size", self.size as i64),
-            Server::Nginx => common.with("server", "nginx").with("size", self.size as i64),
-            Server::Apache(mpm) => {
-                common.with("server", "apache").with("mpm", mpm.name()).with("size", self.size as i64)
-            }
+            Server::Embedded => common
+                .with("server", "embedded")
+                .with("size", self.size as i64),
+            Server::Nginx => common
+                .with("server", "nginx")
+                .with("size", self.size as i64),
+            Server::Apache(mpm) => common
+                .with("server", "apache")
+                .with("mpm", mpm.name())
+                .with("size", self.size as i64),
             Server::Url(url) => common.with("server", url.text.as_str()),
         };
         if let Some(rate) = self.rate {
             common = common.with("rate", Param::parse(&rate.to_string()));
         }
-        for (key, set) in [("requests", self.requests), ("workers", self.workers.map(|n| n as u64))] {
-            common = set.into_iter().fold(common, |common, n| common.with(key, n as i64));
+        for (key, set) in [
+            ("requests", self.requests),
+            ("workers", self.workers.map(|n| n as u64)),
+        ] {
+            common = set
+                .into_iter()
+                .fold(common, |common, n| common.with(key, n as i64));
         }
         if self.backlog != BACKLOG as usize && !matches!(self.server, Server::Url(_)) {
             common = common.with("backlog", self.backlog as i64);
@@ -185,10 +212,18 @@ impl Settings {
         if self.spread {
             common = common.with("source", "spread");
         }
-        let keep_alive = self.keep_alive.iter().map(|&on| if on { "on" } else { "off" });
+        let keep_alive = self
+            .keep_alive
+            .iter()
+            .map(|&on| if on { "on" } else { "off" });
         keep_alive
             .flat_map(|on| self.connections.iter().map(move |&n| (on, n)))
-            .map(|(on, n)| common.clone().with("keepalive", on).with("connections", n as i64))
+            .map(|(on, n)| {
+                common
+                    .clone()
+                    .with("keepalive", on)
+                    .with("connections", n as i64)
+            })
             .collect()
     }
 
@@ -208,7 +243,9 @@ fn refused<T>(sentence: &str) -> Result<T, WorkloadError> {
 
 fn wrong<T>(key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, WorkloadError> {
     let near = suggest::of_listed(&value.to_string(), wanted);
-    refused(&format!("{key}={value} is not a valid value; it takes {wanted}{near}"))
+    refused(&format!(
+        "{key}={value} is not a valid value; it takes {wanted}{near}"
+    ))
 }
 
 /// What the value of a setting stands for, which is one of a few words; the first where it is not set.
@@ -219,8 +256,13 @@ fn one_of<T, const N: usize>(
     words: [(&str, T); N],
 ) -> Result<T, WorkloadError> {
     let value = text(params, key);
-    let meant = words.into_iter().find(|(word, _)| value.as_ref().is_none_or(|value| value == word));
-    meant.map_or_else(|| wrong(key, value.unwrap_or_default(), wanted), |(_, meant)| Ok(meant))
+    let meant = words
+        .into_iter()
+        .find(|(word, _)| value.as_ref().is_none_or(|value| value == word));
+    meant.map_or_else(
+        || wrong(key, value.unwrap_or_default(), wanted),
+        |(_, meant)| Ok(meant),
+    )
 }
 
 fn number(params: &Params, key: &str, low: i64, high: i64) -> Result<Option<i64>, WorkloadError> {
@@ -235,15 +277,33 @@ fn number(params: &Params, key: &str, low: i64, high: i64) -> Result<Option<i64>
 fn connections(params: &Params, server: &Server) -> Result<Vec<usize>, WorkloadError> {
     let Some(value) = params.get("connections") else {
         // With prefork each connection is a process: a thousand of them are for those who ask for it.
-        let most = if *server == Server::Apache(Mpm::Prefork) { 100 } else { MAX_CONNECTIONS };
-        return Ok([1, 10, 100, MAX_CONNECTIONS].into_iter().filter(|n| *n <= most).collect());
+        let most = if *server == Server::Apache(Mpm::Prefork) {
+            100
+        } else {
+            MAX_CONNECTIONS
+        };
+        return Ok([1, 10, 100, MAX_CONNECTIONS]
+            .into_iter()
+            .filter(|n| *n <= most)
+            .collect());
     };
-    let refuse = || wrong("connections", value, &format!("numbers from 1 to {MAX_CONNECTIONS} with commas between"));
+    let refuse = || {
+        wrong(
+            "connections",
+            value,
+            &format!("numbers from 1 to {MAX_CONNECTIONS} with commas between"),
+        )
+    };
     crate::numbers(&value.to_string(), MAX_CONNECTIONS).map_or_else(refuse, Ok)
 }
 
 fn server(params: &Params, reach: Reach) -> Result<Server, WorkloadError> {
-    let mpm = one_of(params, "mpm", "prefork, worker or event", Mpm::ALL.map(|mpm| (mpm.name(), mpm)))?;
+    let mpm = one_of(
+        params,
+        "mpm",
+        "prefork, worker or event",
+        Mpm::ALL.map(|mpm| (mpm.name(), mpm)),
+    )?;
     if let Some(url) = text(params, "url") {
         for key in ["server", "mpm", "size", "workers", "backlog", "backend"] {
             if params.get(key).is_some() {
@@ -257,7 +317,11 @@ fn server(params: &Params, reach: Reach) -> Result<Server, WorkloadError> {
     if params.get("mpm").is_some() && text(params, "server").as_deref() != Some("apache") {
         return refused("mpm is Apache's; set server=apache too");
     }
-    let servers = [("embedded", Server::Embedded), ("nginx", Server::Nginx), ("apache", Server::Apache(mpm))];
+    let servers = [
+        ("embedded", Server::Embedded),
+        ("nginx", Server::Nginx),
+        ("apache", Server::Apache(mpm)),
+    ];
     one_of(params, "server", "embedded, nginx or apache", servers)
 }
 
@@ -265,11 +329,17 @@ fn server(params: &Params, reach: Reach) -> Result<Server, WorkloadError> {
 pub fn parse_url(text: &str, reach: Reach) -> Result<Url, WorkloadError> {
     let refuse = |why: &str| Setting(format!("url={} cannot be loaded: {why}", secret::cut(text)));
     if text.starts_with("https://") {
-        return Err(refuse("only http is spoken; put the server's plain port there"));
+        return Err(refuse(
+            "only http is spoken; put the server's plain port there",
+        ));
     }
-    let rest = text.strip_prefix("http://").ok_or_else(|| refuse("it must begin with http://"))?;
+    let rest = text
+        .strip_prefix("http://")
+        .ok_or_else(|| refuse("it must begin with http://"))?;
     if !text.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(refuse("it may hold only printable ASCII without blanks; write others as %XX"));
+        return Err(refuse(
+            "it may hold only printable ASCII without blanks; write others as %XX",
+        ));
     }
     let (host, path) = match rest.find(['/', '?']) {
         Some(at) if rest.as_bytes()[at] == b'/' => (&rest[..at], rest[at..].to_owned()),
@@ -279,29 +349,44 @@ pub fn parse_url(text: &str, reach: Reach) -> Result<Url, WorkloadError> {
     let path = path.split('#').next().unwrap_or("/").to_owned();
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => {
-            let port = port.parse::<NonZeroU16>().map_err(|_| refuse("the port is no number from 1 to 65535"))?;
+            let port = port
+                .parse::<NonZeroU16>()
+                .map_err(|_| refuse("the port is no number from 1 to 65535"))?;
             (name, port.get())
         }
         _ => (host, 80),
     };
-    let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|n| n.strip_suffix(']'))
+        .unwrap_or(name);
     let ip = match bare.parse::<IpAddr>() {
         _ if name == "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
         Ok(ip) => ip,
         // A name of another host is asked for only where such a host may be loaded.
-        Err(_) if reach == Reach::Host || name.contains('@') => return Err(refuse(reach.refusal())),
-        Err(_) => resolved(name, port).map_err(|e| refuse(&format!("the name “{name}” has no address here ({e})")))?,
+        Err(_) if reach == Reach::Host || name.contains('@') => {
+            return Err(refuse(reach.refusal()));
+        }
+        Err(_) => resolved(name, port)
+            .map_err(|e| refuse(&format!("the name “{name}” has no address here ({e})")))?,
     };
     if !reach.allows(ip) {
         return Err(refuse(reach.refusal()));
     }
-    Ok(Url { text: secret::cut(text).into_owned(), address: SocketAddr::new(ip, port), host: host.to_owned(), path })
+    Ok(Url {
+        text: secret::cut(text).into_owned(),
+        address: SocketAddr::new(ip, port),
+        host: host.to_owned(),
+        path,
+    })
 }
 
 /// The first address of a name.
 fn resolved(name: &str, port: u16) -> io::Result<IpAddr> {
     let first = (name, port).to_socket_addrs()?.next();
-    first.map(|address| address.ip()).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "none"))
+    first
+        .map(|address| address.ip())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "none"))
 }
 
 #[cfg(test)]
@@ -313,9 +398,12 @@ mod tests {
     }
 
     #[test]
-    fn another_host_is_loaded_where_that_was_asked_for_and_a_public_one_where_it_was_said_to_be_ones_own() {
+    fn another_host_is_loaded_where_that_was_asked_for_and_a_public_one_where_it_was_said_to_be_ones_own()
+     {
         let of = |url: &str, reach| {
-            super::parse_url(url, reach).map(|url| url.address.to_string()).map_err(|e| e.to_string())
+            super::parse_url(url, reach)
+                .map(|url| url.address.to_string())
+                .map_err(|e| e.to_string())
         };
         for private in [
             "10.1.2.3:80",
@@ -328,22 +416,44 @@ mod tests {
         ] {
             let url = format!("http://{private}/x");
             assert_eq!(of(&url, Reach::Private).unwrap(), private);
-            assert!(of(&url, Reach::Host).unwrap_err().contains("fingerpost load"), "{url}");
+            assert!(
+                of(&url, Reach::Host)
+                    .unwrap_err()
+                    .contains("fingerpost load"),
+                "{url}"
+            );
         }
-        for public in ["8.8.8.8:80", "100.128.0.1:80", "172.32.0.1:80", "[2001:db8::1]:80"] {
+        for public in [
+            "8.8.8.8:80",
+            "100.128.0.1:80",
+            "172.32.0.1:80",
+            "[2001:db8::1]:80",
+        ] {
             let url = format!("http://{public}/x");
-            assert!(of(&url, Reach::Private).unwrap_err().contains("--public"), "{url}");
+            assert!(
+                of(&url, Reach::Private).unwrap_err().contains("--public"),
+                "{url}"
+            );
             assert_eq!(of(&url, Reach::Anywhere).unwrap(), public);
         }
         for none in ["http://0.0.0.0/", "http://224.0.0.1/", "http://[::]/"] {
-            assert!(of(none, Reach::Anywhere).is_err() && of(none, Reach::Private).is_err(), "{none}");
+            assert!(
+                of(none, Reach::Anywhere).is_err() && of(none, Reach::Private).is_err(),
+                "{none}"
+            );
         }
         assert!(of("http://a@b.invalid/", Reach::Anywhere).is_err());
-        assert!(of("http://no-such-host.invalid/", Reach::Private).unwrap_err().contains("has no address here"));
+        assert!(
+            of("http://no-such-host.invalid/", Reach::Private)
+                .unwrap_err()
+                .contains("has no address here")
+        );
     }
 
     fn settings(pairs: &[(&str, &str)]) -> Result<Settings, String> {
-        let params = pairs.iter().fold(Params::new(), |p, (k, v)| p.with(k, Param::parse(v)));
+        let params = pairs
+            .iter()
+            .fold(Params::new(), |p, (k, v)| p.with(k, Param::parse(v)));
         Settings::from_params(&params).map_err(|e| e.to_string())
     }
 
@@ -351,12 +461,22 @@ mod tests {
     fn only_this_host_can_be_loaded() {
         let url = parse_url("http://127.0.0.1:8080/a/b?c=d#e").unwrap();
         assert_eq!(
-            (url.address.to_string().as_str(), url.host.as_str(), url.path.as_str()),
+            (
+                url.address.to_string().as_str(),
+                url.host.as_str(),
+                url.path.as_str()
+            ),
             ("127.0.0.1:8080", "127.0.0.1:8080", "/a/b?c=d")
         );
-        assert_eq!(parse_url("http://localhost").unwrap().address.to_string(), "127.0.0.1:80");
+        assert_eq!(
+            parse_url("http://localhost").unwrap().address.to_string(),
+            "127.0.0.1:80"
+        );
         assert_eq!(parse_url("http://[::1]:81?x").unwrap().path, "/?x");
-        assert_eq!(parse_url("http://[::1]/").unwrap().address.to_string(), "[::1]:80");
+        assert_eq!(
+            parse_url("http://[::1]/").unwrap().address.to_string(),
+            "[::1]:80"
+        );
         for bad in [
             "http://example.org/",
             "http://10.0.0.1/",
@@ -366,7 +486,13 @@ mod tests {
             "http://127.0.0.1@example.org/",
             "http://localhost.example.org/",
         ] {
-            assert!(parse_url(bad).unwrap_err().to_string().contains("only on addresses of this host"), "{bad}");
+            assert!(
+                parse_url(bad)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("only on addresses of this host"),
+                "{bad}"
+            );
         }
         for bad in [
             "https://127.0.0.1/",
@@ -384,7 +510,10 @@ mod tests {
     fn settings_make_steps_and_wrong_ones_a_sentence() {
         let s = settings(&[]).unwrap();
         let steps: Vec<String> = s.steps().iter().map(ToString::to_string).collect();
-        assert_eq!(steps[0], "connections=1 keepalive=on server=embedded size=1K");
+        assert_eq!(
+            steps[0],
+            "connections=1 keepalive=on server=embedded size=1K"
+        );
         assert_eq!(steps.len(), 4);
         let s = settings(&[
             ("server", "apache"),
@@ -395,29 +524,49 @@ mod tests {
         ])
         .unwrap();
         let steps: Vec<String> = s.steps().iter().map(ToString::to_string).collect();
-        assert_eq!(steps[1], "connections=100 keepalive=off mpm=prefork requests=100000 server=apache size=1K");
-        let short = settings(&[("backlog", "8"), ("connections", "1")]).unwrap().steps();
+        assert_eq!(
+            steps[1],
+            "connections=100 keepalive=off mpm=prefork requests=100000 server=apache size=1K"
+        );
+        let short = settings(&[("backlog", "8"), ("connections", "1")])
+            .unwrap()
+            .steps();
         assert_eq!(
             short[0].to_string(),
             "backlog=8 connections=1 keepalive=on server=embedded size=1K",
             "stated when it was changed"
         );
-        assert_eq!(settings(&[("connections", "10,1,10")]).unwrap().connections, [1, 10]);
+        assert_eq!(
+            settings(&[("connections", "10,1,10")]).unwrap().connections,
+            [1, 10]
+        );
         assert_eq!(settings(&[("rate", "0.5")]).unwrap().rate, Some(0.5));
         for (wrong, word) in [
             (&[("connections", "0")][..], "connections=0"),
             (&[("connections", "1001")], "connections=1001"),
             (&[("keepalive", "maybe")], "on, off or both"),
             (&[("server", "iis")], "embedded, nginx or apache"),
-            (&[("server", "apache"), ("mpm", "x")], "prefork, worker or event"),
-            (&[("server", "apache"), ("mpm", "Worker")], "prefork, worker or event"),
+            (
+                &[("server", "apache"), ("mpm", "x")],
+                "prefork, worker or event",
+            ),
+            (
+                &[("server", "apache"), ("mpm", "Worker")],
+                "prefork, worker or event",
+            ),
             (&[("mpm", "event")], "server=apache"),
             (&[("backend", "embedded")], "server=nginx"),
-            (&[("server", "nginx"), ("backend", "apache")], "none or embedded"),
+            (
+                &[("server", "nginx"), ("backend", "apache")],
+                "none or embedded",
+            ),
             (&[("rate", "-1")], "requests a second"),
             (&[("rate", "1000"), ("requests", "5")], "exclude each other"),
             (&[("size", "-1")], "size=-1"),
-            (&[("url", "http://127.0.0.1/"), ("size", "5")], "leave it out together with url"),
+            (
+                &[("url", "http://127.0.0.1/"), ("size", "5")],
+                "leave it out together with url",
+            ),
         ] {
             let sentence = settings(wrong).unwrap_err();
             assert!(sentence.contains(word), "{sentence}");

@@ -25,7 +25,12 @@ pub struct Noted {
 impl Noted {
     /// Nothing yet.
     pub fn new() -> Self {
-        Noted { absent_ns: 0, doing: None, before: readings(), ports: kernel::local_ports() }
+        Noted {
+            absent_ns: 0,
+            doing: None,
+            before: readings(),
+            ports: kernel::local_ports(),
+        }
     }
 }
 
@@ -74,8 +79,12 @@ impl Noted {
                 Reason::DidNotRun(absent_ns)
             };
         }
-        let Some((doing, meanwhile)) = self.doing.take() else { return Reason::Unseen };
-        let overflows = sockets.listen_overflows.saturating_sub(self.before.1.listen_overflows);
+        let Some((doing, meanwhile)) = self.doing.take() else {
+            return Reason::Unseen;
+        };
+        let overflows = sockets
+            .listen_overflows
+            .saturating_sub(self.before.1.listen_overflows);
         let most = |n: usize| n * 2 > doing.busy();
         if most(doing.pausing) && doing.last_error.as_deref() == Some(NO_PORT) {
             Reason::NoPort(doing, meanwhile.time_wait, self.ports)
@@ -116,21 +125,55 @@ mod tests {
     /// What is said of a second in which nothing completed: the generator was absent and waited for a CPU for so many
     /// milliseconds, accept queues overflowed so often, and the connections did this.
     fn explain(absent: u64, cpu_wait: u64, overflows: u64, doing: Option<Doing>) -> String {
-        let meanwhile = Sockets { time_wait: 28_000, ..Sockets::default() };
+        let meanwhile = Sockets {
+            time_wait: 28_000,
+            ..Sockets::default()
+        };
         let mut noted = Noted {
             absent_ns: absent * MS,
             doing: doing.map(|doing| (doing, meanwhile)),
-            before: (Scheduled { run_ns: 0, wait_ns: 70 }, Sockets { time_wait: 5, listen_overflows: 40 }),
+            before: (
+                Scheduled {
+                    run_ns: 0,
+                    wait_ns: 70,
+                },
+                Sockets {
+                    time_wait: 5,
+                    listen_overflows: 40,
+                },
+            ),
             ports: 28_232,
         };
-        let scheduled = Scheduled { run_ns: 0, wait_ns: 70 + cpu_wait * MS };
-        noted.explain(1000 * MS, (scheduled, Sockets { time_wait: 0, listen_overflows: 40 + overflows })).to_string()
+        let scheduled = Scheduled {
+            run_ns: 0,
+            wait_ns: 70 + cpu_wait * MS,
+        };
+        noted
+            .explain(
+                1000 * MS,
+                (
+                    scheduled,
+                    Sockets {
+                        time_wait: 0,
+                        listen_overflows: 40 + overflows,
+                    },
+                ),
+            )
+            .to_string()
     }
 
     #[test]
     fn each_cause_is_told_from_its_neighbours() {
-        let waiting = |waiting| Some(Doing { waiting, ..Doing::default() });
-        let connecting = Some(Doing { connecting: 100, ..Doing::default() });
+        let waiting = |waiting| {
+            Some(Doing {
+                waiting,
+                ..Doing::default()
+            })
+        };
+        let connecting = Some(Doing {
+            connecting: 100,
+            ..Doing::default()
+        });
         assert!(explain(950, 900, 0, waiting(9)).contains("waited 900 ms for a CPU"));
         assert!(explain(0, 900, 0, waiting(9)).contains("answered none"));
         assert!(explain(900, 0, 0, waiting(9)).contains("did not run for 900 ms"));
@@ -140,14 +183,32 @@ mod tests {
                 && overflow.contains("overflowed 3 times")
         );
         assert!(!explain(0, 0, 0, connecting).contains("overflowed"));
-        let pausing = |error: &str| Doing { pausing: 10, last_error: Some(error.to_owned()), ..Doing::default() };
+        let pausing = |error: &str| Doing {
+            pausing: 10,
+            last_error: Some(error.to_owned()),
+            ..Doing::default()
+        };
         let ports = explain(0, 0, 0, Some(pausing(NO_PORT)));
-        assert!(ports.contains("28000 sockets are in TIME_WAIT") && ports.contains("28232 local ports"), "{ports}");
-        assert_eq!(explain(0, 0, 0, Some(pausing("refused"))), "10 of 10 connections could not be made: refused");
-        let receiving = Some(Doing { receiving: 5, ..Doing::default() });
+        assert!(
+            ports.contains("28000 sockets are in TIME_WAIT") && ports.contains("28232 local ports"),
+            "{ports}"
+        );
+        assert_eq!(
+            explain(0, 0, 0, Some(pausing("refused"))),
+            "10 of 10 connections could not be made: refused"
+        );
+        let receiving = Some(Doing {
+            receiving: 5,
+            ..Doing::default()
+        });
         assert!(explain(0, 0, 0, receiving).contains("in the middle of 5 of 5 answers"));
         assert!(explain(0, 0, 0, waiting(5)).contains("answered none"));
-        let mixed = Some(Doing { connecting: 1, waiting: 2, receiving: 2, ..Doing::default() });
+        let mixed = Some(Doing {
+            connecting: 1,
+            waiting: 2,
+            receiving: 2,
+            ..Doing::default()
+        });
         assert!(explain(0, 0, 0, mixed).contains("1 connections were being established, 2 waited"));
         assert!(explain(0, 0, 0, None).contains("over before"));
     }
@@ -161,7 +222,10 @@ mod tests {
         watch.completed(59 * MS);
         assert!(!watch.wants_a_look(80 * MS));
         assert!(watch.wants_a_look(90 * MS));
-        watch.look(Doing { waiting: 3, ..Doing::default() });
+        watch.look(Doing {
+            waiting: 3,
+            ..Doing::default()
+        });
         assert!(!watch.wants_a_look(111 * MS));
         watch.completed(159 * MS);
         let stalls = watch.end(300 * MS);

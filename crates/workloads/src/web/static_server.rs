@@ -38,10 +38,13 @@ pub fn main(args: Vec<OsString>) -> Ended {
         return Err("it takes DIRECTORY WORKERS BACKLOG".into());
     };
     let number = |word: &OsString| {
-        word.to_str().and_then(|w| w.parse::<usize>().ok()).ok_or_else(|| format!("{} is no number", word.display()))
+        word.to_str()
+            .and_then(|w| w.parse::<usize>().ok())
+            .ok_or_else(|| format!("{} is no number", word.display()))
     };
     let (workers, backlog) = (number(workers)?, number(backlog)?);
-    let content = Directory::open(root.as_ref()).map_err(|e| format!("cannot serve {}: {e}", root.display()))?;
+    let content = Directory::open(root.as_ref())
+        .map_err(|e| format!("cannot serve {}: {e}", root.display()))?;
     serve_on_free_port(workers, backlog as i32, &content)
 }
 
@@ -49,7 +52,10 @@ pub fn main(args: Vec<OsString>) -> Ended {
 pub fn serve_on_free_port(workers: usize, backlog: i32, content: &dyn Content) -> Ended {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = listen(address, backlog).map_err(|e| format!("cannot listen: {e}"))?;
-    let port = listener.local_addr().map_err(|e| format!("cannot tell the port: {e}"))?.port();
+    let port = listener
+        .local_addr()
+        .map_err(|e| format!("cannot tell the port: {e}"))?
+        .port();
     say(&format!("ready {port}")).map_err(|e| format!("cannot tell that it is ready: {e}"))?;
     Ok(serve(&listener, workers, content).map_err(|e| format!("cannot serve: {e}"))?)
 }
@@ -69,9 +75,9 @@ fn serve(listener: &TcpListener, workers: usize, content: &dyn Content) -> io::R
         for _ in 1..workers {
             // Where the system refuses another thread (RLIMIT_NPROC), the process ends, for the others serve without
             // end.
-            if let Err(e) =
-                std::thread::Builder::new().spawn_scoped(scope, || Worker::new(listener, content).and_then(Worker::run))
-            {
+            if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, || {
+                Worker::new(listener, content).and_then(Worker::run)
+            }) {
                 eprintln!("the embedded web server: cannot start {workers} worker threads: {e}");
                 std::process::exit(1);
             }
@@ -108,8 +114,20 @@ impl<'a> Worker<'a> {
     fn new(listener: &'a TcpListener, content: &'a dyn Content) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         // One waiting worker is woken for a connection, not all of them.
-        epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), EventFlags::IN | EventFlags::EXCLUSIVE)?;
-        Ok(Worker { epoll, listener, content, connections: Vec::new(), buffer: vec![0; BUFFER], date: Date::default() })
+        epoll::add(
+            &epoll,
+            listener,
+            epoll::EventData::new_u64(LISTENER),
+            EventFlags::IN | EventFlags::EXCLUSIVE,
+        )?;
+        Ok(Worker {
+            epoll,
+            listener,
+            content,
+            connections: Vec::new(),
+            buffer: vec![0; BUFFER],
+            date: Date::default(),
+        })
     }
 
     fn run(mut self) -> io::Result<()> {
@@ -120,7 +138,10 @@ impl<'a> Worker<'a> {
             match epoll::wait(
                 &self.epoll,
                 rustix::buffer::spare_capacity(&mut events),
-                Some(&Timespec { tv_sec: 5, tv_nsec: 0 }),
+                Some(&Timespec {
+                    tv_sec: 5,
+                    tv_nsec: 0,
+                }),
             ) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -142,7 +163,10 @@ impl<'a> Worker<'a> {
 
     fn accept(&mut self, now: Instant) -> io::Result<()> {
         for _ in 0..ACCEPTS {
-            let socket = match rustix::net::accept_with(self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            let socket = match rustix::net::accept_with(
+                self.listener,
+                SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
+            ) {
                 Ok(socket) => socket,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::CONNABORTED | Errno::INTR) => continue,
@@ -155,7 +179,12 @@ impl<'a> Worker<'a> {
             };
             let number = socket.as_raw_fd() as usize;
             let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-            epoll::add(&self.epoll, &socket, epoll::EventData::new_u64(number as u64), flags)?;
+            epoll::add(
+                &self.epoll,
+                &socket,
+                epoll::EventData::new_u64(number as u64),
+                flags,
+            )?;
             if self.connections.len() <= number {
                 self.connections.resize_with(number + 1, || None);
             }
@@ -173,7 +202,9 @@ impl<'a> Worker<'a> {
     }
 
     fn on_event(&mut self, number: usize, flags: EventFlags, now: Instant) {
-        let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) else { return };
+        let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) else {
+            return;
+        };
         connection.used = now;
         let ends = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         let lives = match connection.flush() {
@@ -277,7 +308,11 @@ impl Connection {
             431 => "Request Header Fields Too Large",
             _ => "Internal Server Error",
         };
-        let connection = if self.close_after { "Connection: close\r\n" } else { "" };
+        let connection = if self.close_after {
+            "Connection: close\r\n"
+        } else {
+            ""
+        };
         // Writing to memory cannot fail.
         let _ = write!(
             self.output,
@@ -342,7 +377,10 @@ struct Date {
 
 impl Date {
     fn renew(&mut self, now: Instant) {
-        if self.renewed.is_none_or(|then| now - then >= Duration::from_secs(1)) {
+        if self
+            .renewed
+            .is_none_or(|then| now - then >= Duration::from_secs(1))
+        {
             self.text = httpdate::fmt_http_date(SystemTime::now());
             self.renewed = Some(now);
         }

@@ -46,7 +46,11 @@ pub struct Times {
 impl Tally {
     /// Nothing yet.
     pub fn new(open_loop: bool, requests: Option<u64>) -> Self {
-        Tally { limit: requests.unwrap_or(u64::MAX), open_loop, ..Tally::default() }
+        Tally {
+            limit: requests.unwrap_or(u64::MAX),
+            open_loop,
+            ..Tally::default()
+        }
     }
 
     /// Sets the window. What was counted before its beginning does not count.
@@ -85,12 +89,16 @@ impl Tally {
         if now < window.end {
             self.completed += 1;
             // A window that is not whole stretches has a rest, which is no sample.
-            if let Some(n) = self.stretches.get_mut(((now - window.start) / STRETCH_NS) as usize) {
+            if let Some(n) = self
+                .stretches
+                .get_mut(((now - window.start) / STRETCH_NS) as usize)
+            {
                 *n += 1;
             }
             if self.completed >= self.limit {
                 self.window = Some(Window { end: now, ..window });
-                self.stretches.truncate(((now - window.start) / STRETCH_NS) as usize);
+                self.stretches
+                    .truncate(((now - window.start) / STRETCH_NS) as usize);
             }
         }
     }
@@ -130,7 +138,12 @@ pub struct Pace {
 impl Pace {
     /// `rate` requests a second from `start` on, the first after `phase` (0 to 1) of an interval.
     pub fn new(start: u64, rate: f64, phase: f64) -> Self {
-        Pace { start, interval_ns: 1e9 / rate, phase, next: 0 }
+        Pace {
+            start,
+            interval_ns: 1e9 / rate,
+            phase,
+            next: 0,
+        }
     }
 
     /// When the next request is due. Computed from the start each time, so that rounding does not add up.
@@ -157,7 +170,10 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn at(started: u64) -> Times {
-        Times { intended: started, started }
+        Times {
+            intended: started,
+            started,
+        }
     }
 
     #[test]
@@ -165,7 +181,10 @@ mod tests {
         let mut t = Tally::new(false, None);
         t.complete(at(0), 10 * MS);
         t.error("early", 10 * MS);
-        t.open(Window { start: 100 * MS, end: 350 * MS });
+        t.open(Window {
+            start: 100 * MS,
+            end: 350 * MS,
+        });
         t.complete(at(20 * MS), 99 * MS);
         t.complete(at(90 * MS), 100 * MS);
         t.complete(at(90 * MS), 299 * MS);
@@ -184,9 +203,18 @@ mod tests {
     #[test]
     fn a_number_of_requests_ends_the_window_when_the_last_completes() {
         let mut t = Tally::new(false, Some(3));
-        t.open(Window { start: 0, end: 1000 * MS });
+        t.open(Window {
+            start: 0,
+            end: 1000 * MS,
+        });
         (1..=3).for_each(|i| t.complete(at(0), i * 60 * MS));
-        assert_eq!(t.window, Some(Window { start: 0, end: 180 * MS }));
+        assert_eq!(
+            t.window,
+            Some(Window {
+                start: 0,
+                end: 180 * MS
+            })
+        );
         assert_eq!(t.stretches, [1]);
         t.complete(at(0), 181 * MS);
         assert_eq!((t.completed, t.latencies.total()), (3, 4));
@@ -195,8 +223,17 @@ mod tests {
     #[test]
     fn an_open_loop_counts_from_the_intended_start_also_what_was_never_sent() {
         let mut t = Tally::new(true, None);
-        t.open(Window { start: 0, end: 100 * MS });
-        t.complete(Times { intended: 10 * MS, started: 30 * MS }, 31 * MS);
+        t.open(Window {
+            start: 0,
+            end: 100 * MS,
+        });
+        t.complete(
+            Times {
+                intended: 10 * MS,
+                started: 30 * MS,
+            },
+            31 * MS,
+        );
         t.never_sent(50 * MS, 100 * MS);
         assert_eq!(t.latencies.counted().len(), 1);
         assert_eq!(t.intended.total(), 2);

@@ -27,14 +27,20 @@ pub struct Account {
 impl Account {
     /// The share of the time that the generators had nothing to do; that of the busiest.
     pub fn idle(&self) -> f64 {
-        let busiest = self.generators.iter().map(|g| g.run_ns + g.wait_ns).max().unwrap_or(0);
+        let busiest = self
+            .generators
+            .iter()
+            .map(|g| g.run_ns + g.wait_ns)
+            .max()
+            .unwrap_or(0);
         1.0 - share(busiest, self.elapsed_ns)
     }
 
     /// The share of its own time that the server wanted a CPU.
     fn server_demand(&self) -> Option<f64> {
         let lanes = self.workers.min(self.cpus).max(1) as u64;
-        self.server.map(|s| share(s.run_ns + s.wait_ns, self.elapsed_ns * lanes))
+        self.server
+            .map(|s| share(s.run_ns + s.wait_ns, self.elapsed_ns * lanes))
     }
 
     /// Why the client was the limit; nothing when it was not.
@@ -50,10 +56,17 @@ impl Account {
         if server.is_some_and(|demand| demand >= AT_LIMIT) {
             return None;
         }
-        let cpu: f64 = self.generators.iter().map(|g| share(g.run_ns, self.elapsed_ns)).sum();
+        let cpu: f64 = self
+            .generators
+            .iter()
+            .map(|g| share(g.run_ns, self.elapsed_ns))
+            .sum();
         let spare = match server {
             Some(demand) => {
-                format!("the server had nothing to do for {:.0} % of the time", (1.0 - demand).max(0.0) * 100.0)
+                format!(
+                    "the server had nothing to do for {:.0} % of the time",
+                    (1.0 - demand).max(0.0) * 100.0
+                )
             }
             None => "how busy the server was is not known".to_owned(),
         };
@@ -61,7 +74,11 @@ impl Account {
             "the load generator was the limit: its {} {} had work for {:.0} % of the time and used {cpu:.2} of {} \
              CPUs, while {spare}",
             self.generators.len(),
-            if self.generators.len() == 1 { "process" } else { "processes" },
+            if self.generators.len() == 1 {
+                "process"
+            } else {
+                "processes"
+            },
             (1.0 - self.idle()) * 100.0,
             self.cpus
         ))
@@ -69,7 +86,11 @@ impl Account {
 }
 
 fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
 }
 
 /// Why an open loop did not make the rate that was asked for; nothing when it did.
@@ -92,7 +113,10 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn busy(run: f64, wait: f64) -> Scheduled {
-        Scheduled { run_ns: (run * 1e9) as u64, wait_ns: (wait * 1e9) as u64 }
+        Scheduled {
+            run_ns: (run * 1e9) as u64,
+            wait_ns: (wait * 1e9) as u64,
+        }
     }
 
     #[test]
@@ -104,22 +128,44 @@ mod tests {
             workers: 1,
             cpus: 2,
         };
-        assert_eq!(account(busy(0.6, 0.0), Some(busy(1.0, 0.0))).saturated(), None);
-        assert_eq!(account(busy(0.98, 0.0), Some(busy(0.97, 0.0))).saturated(), None);
-        let sentence = account(busy(0.98, 0.0), Some(busy(0.4, 0.0))).saturated().unwrap();
+        assert_eq!(
+            account(busy(0.6, 0.0), Some(busy(1.0, 0.0))).saturated(),
+            None
+        );
+        assert_eq!(
+            account(busy(0.98, 0.0), Some(busy(0.97, 0.0))).saturated(),
+            None
+        );
+        let sentence = account(busy(0.98, 0.0), Some(busy(0.4, 0.0)))
+            .saturated()
+            .unwrap();
         assert!(
-            sentence.contains("1 process had work for 98 %") && sentence.contains("nothing to do for 60 %"),
+            sentence.contains("1 process had work for 98 %")
+                && sentence.contains("nothing to do for 60 %"),
             "{sentence}"
         );
-        assert!(account(busy(0.5, 0.48), Some(busy(0.5, 0.1))).saturated().is_some());
-        assert!(account(busy(0.98, 0.0), None).saturated().unwrap().contains("not known"));
+        assert!(
+            account(busy(0.5, 0.48), Some(busy(0.5, 0.1)))
+                .saturated()
+                .is_some()
+        );
+        assert!(
+            account(busy(0.98, 0.0), None)
+                .saturated()
+                .unwrap()
+                .contains("not known")
+        );
         assert_eq!(Account::default().saturated(), None);
     }
 
     #[test]
     fn a_rate_is_made_within_a_hundredth() {
         assert_eq!(missed_rate(1000.0, 2000, 1985, 2.0), None);
-        assert!(missed_rate(1000.0, 2000, 1900, 2.0).unwrap().contains("950 answers a second"));
+        assert!(
+            missed_rate(1000.0, 2000, 1900, 2.0)
+                .unwrap()
+                .contains("950 answers a second")
+        );
         assert_eq!(missed_rate(1.0, 1, 0, 1.0), None);
     }
 }

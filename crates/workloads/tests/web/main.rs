@@ -20,7 +20,9 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They wait more than they load, and none asks for a speed.
     arguments.test_threads = Some(4);
-    let tests: Vec<Trial> =
-        [servers::tests(), misbehaving::tests(), after_kill::tests()].into_iter().flatten().collect();
+    let tests: Vec<Trial> = [servers::tests(), misbehaving::tests(), after_kill::tests()]
+        .into_iter()
+        .flatten()
+        .collect();
     libtest_mimic::run(&arguments, tests).exit_code()
 }

@@ -14,19 +14,35 @@ pub fn tests() -> Vec<Trial> {
     vec![
         test("every framing of an answer is understood", framings),
         test("answers in small pieces are put together", pieces),
-        test("a server that closes without a word is counted, and the rest goes on", closes),
+        test(
+            "a server that closes without a word is counted, and the rest goes on",
+            closes,
+        ),
         test("answers that are none are counted by kind", malformed),
-        test("a server that never answers fails the step with the reason", silent),
+        test(
+            "a server that never answers fails the step with the reason",
+            silent,
+        ),
         test("a pause of the server is a stall with its reason", stall),
         test("a slow server is told as slow", slow),
-        test("an overloaded open loop tells waiting from serving and drops nothing", overloaded),
-        test("a status of failure is counted and does not end the load", statuses),
+        test(
+            "an overloaded open loop tells waiting from serving and drops nothing",
+            overloaded,
+        ),
+        test(
+            "a status of failure is counted and does not end the load",
+            statuses,
+        ),
     ]
 }
 
 const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-fn load(address: std::net::SocketAddr, more: &[(&str, &str)], length_ms: u64) -> Result<Step, WorkloadError> {
+fn load(
+    address: std::net::SocketAddr,
+    more: &[(&str, &str)],
+    length_ms: u64,
+) -> Result<Step, WorkloadError> {
     let url = format!("http://{address}/");
     let mut pairs = vec![("url", url.as_str())];
     pairs.extend_from_slice(more);
@@ -43,7 +59,12 @@ fn framings() {
         let address = serve(move |stream, _| answer_each(stream, |_| Some(answer.to_vec())));
         let step = load(address, &[("connections", "4")], 150).unwrap();
         assert!(step.transactions > 4, "{}", answer.escape_ascii());
-        assert_eq!(step.client.errors, Default::default(), "{}", answer.escape_ascii());
+        assert_eq!(
+            step.client.errors,
+            Default::default(),
+            "{}",
+            answer.escape_ascii()
+        );
     }
     // These end with the connection, after one answer each.
     for answer in [
@@ -57,7 +78,12 @@ fn framings() {
         });
         let step = load(closing, &[("connections", "4")], 150).unwrap();
         assert!(step.transactions > 4, "{}", answer.escape_ascii());
-        assert_eq!(step.client.errors, Default::default(), "{}", answer.escape_ascii());
+        assert_eq!(
+            step.client.errors,
+            Default::default(),
+            "{}",
+            answer.escape_ascii()
+        );
     }
 }
 
@@ -91,23 +117,43 @@ fn closes() {
         .map(|(_, n)| n)
         .sum();
     assert!(closed > 0, "{:?}", step.client.errors);
-    assert_eq!(closed, step.client.errors.values().sum::<u64>(), "{:?}", step.client.errors);
+    assert_eq!(
+        closed,
+        step.client.errors.values().sum::<u64>(),
+        "{:?}",
+        step.client.errors
+    );
 }
 
 fn malformed() {
     for (bad, kind) in [
         (&b"SSH-2.0-x\r\n\r\n"[..], "malformed answer"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhello", "data after the answer"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nhello", "contradictory length"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhello",
+            "data after the answer",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nhello",
+            "contradictory length",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "chunk",
+        ),
     ] {
         // The first connection is the check that the server answers at all.
         let address = serve(move |stream, number| {
-            answer_each(stream, |n| Some(if number == 0 || n % 2 == 0 { GOOD } else { bad }.to_vec()))
+            answer_each(stream, |n| {
+                Some(if number == 0 || n % 2 == 0 { GOOD } else { bad }.to_vec())
+            })
         });
         let step = load(address, &[("connections", "2")], 200).unwrap();
         assert!(step.transactions > 0);
-        assert!(step.client.errors.keys().any(|k| k.contains(kind)), "{kind}: {:?}", step.client.errors);
+        assert!(
+            step.client.errors.keys().any(|k| k.contains(kind)),
+            "{kind}: {:?}",
+            step.client.errors
+        );
     }
     let short = b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello";
     let address = serve(move |mut stream, number| {
@@ -117,7 +163,13 @@ fn malformed() {
         let _ = stream.write_all(if number % 16 == 15 { short } else { GOOD });
     });
     let step = load(address, &[("connections", "2"), ("keepalive", "off")], 200).unwrap();
-    assert!(step.client.errors.contains_key("connection closed within an answer"), "{:?}", step.client.errors);
+    assert!(
+        step.client
+            .errors
+            .contains_key("connection closed within an answer"),
+        "{:?}",
+        step.client.errors
+    );
 }
 
 fn silent() {
@@ -173,9 +225,24 @@ fn stall() {
     let step = load(address, &[("connections", "4")], 1700).unwrap();
     over.store(true, Ordering::Release);
     thread.join().unwrap();
-    let longest = step.client.stalls.iter().max_by(|a, b| a.length_s.total_cmp(&b.length_s)).expect("a stall");
-    assert!(longest.length_s > 0.4 && longest.at_s < 1.7, "{:?}", step.client.stalls);
-    assert!(longest.why.to_string().contains("requests were sent and the server answered none"), "{longest:?}");
+    let longest = step
+        .client
+        .stalls
+        .iter()
+        .max_by(|a, b| a.length_s.total_cmp(&b.length_s))
+        .expect("a stall");
+    assert!(
+        longest.length_s > 0.4 && longest.at_s < 1.7,
+        "{:?}",
+        step.client.stalls
+    );
+    assert!(
+        longest
+            .why
+            .to_string()
+            .contains("requests were sent and the server answered none"),
+        "{longest:?}"
+    );
     // The requests that waited are among the latencies.
     assert!(step.latency(1.0).unwrap() > 400_000_000);
 }
@@ -188,7 +255,11 @@ fn slow() {
         });
     });
     let step = load(address, &[("connections", "5")], 500).unwrap();
-    assert!(step.latency(0.0).unwrap() >= 19_900_000, "{:?}", step.latency(0.0));
+    assert!(
+        step.latency(0.0).unwrap() >= 19_900_000,
+        "{:?}",
+        step.latency(0.0)
+    );
     assert!(step.transactions <= 5 * 26);
     assert_eq!(step.client.saturated, None);
 }
@@ -202,11 +273,30 @@ fn overloaded() {
         });
     });
     let step = load(address, &[("connections", "2"), ("rate", "400")], 500).unwrap();
-    assert!((200..=202).contains(&total(&step.intended)), "{}", total(&step.intended));
-    assert!(step.client.errors["no free connection by the end of the step"] > 20, "{:?}", step.client.errors);
-    let (raw, intended) = (step.latency(0.9).unwrap(), fingerpost_workloads::quantile(&step.intended, 0.9).unwrap());
+    assert!(
+        (200..=202).contains(&total(&step.intended)),
+        "{}",
+        total(&step.intended)
+    );
+    assert!(
+        step.client.errors["no free connection by the end of the step"] > 20,
+        "{:?}",
+        step.client.errors
+    );
+    let (raw, intended) = (
+        step.latency(0.9).unwrap(),
+        fingerpost_workloads::quantile(&step.intended, 0.9).unwrap(),
+    );
     assert!(intended > 3 * raw, "{intended} {raw}");
-    assert!(step.client.saturated.as_deref().unwrap().contains("lower rate"), "{:?}", step.client.saturated);
+    assert!(
+        step.client
+            .saturated
+            .as_deref()
+            .unwrap()
+            .contains("lower rate"),
+        "{:?}",
+        step.client.saturated
+    );
 }
 
 fn statuses() {
@@ -221,5 +311,9 @@ fn statuses() {
     });
     let step = load(address, &[("connections", "2")], 150).unwrap();
     let busy = step.client.errors["status 503"];
-    assert!(busy > 0 && busy < step.transactions, "{busy} of {}", step.transactions);
+    assert!(
+        busy > 0 && busy < step.transactions,
+        "{busy} of {}",
+        step.transactions
+    );
 }

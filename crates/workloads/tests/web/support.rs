@@ -16,7 +16,10 @@ use libtest_mimic::{Failed, Trial};
 pub fn test(name: &str, run: impl FnOnce() + UnwindSafe + Send + 'static) -> Trial {
     Trial::test(name.to_owned(), move || {
         catch_unwind(run).map_err(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or(panic.downcast_ref::<&str>().copied());
             Failed::from(text.unwrap_or("panicked").to_owned())
         })
     })
@@ -24,12 +27,17 @@ pub fn test(name: &str, run: impl FnOnce() + UnwindSafe + Send + 'static) -> Tri
 
 /// Settings as a user writes them.
 pub fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let params = pairs.iter().fold(Params::new(), |p, (k, v)| p.with(k, Param::parse(v)));
+    let params = pairs
+        .iter()
+        .fold(Params::new(), |p, (k, v)| p.with(k, Param::parse(v)));
     Settings::from_params(&params).unwrap()
 }
 
 /// Starts the workload, hands it to a function, and stops it.
-pub fn with_web<T>(pairs: &[(&str, &str)], work: impl FnOnce(&mut Web) -> T) -> Result<T, WorkloadError> {
+pub fn with_web<T>(
+    pairs: &[(&str, &str)],
+    work: impl FnOnce(&mut Web) -> T,
+) -> Result<T, WorkloadError> {
     let base = tempfile::tempdir().unwrap();
     open_to_pass(base.path());
     let mut scratch = Scratch::create_in(&base.path().join("scratch")).unwrap();

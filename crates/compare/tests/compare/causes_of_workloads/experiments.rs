@@ -18,10 +18,26 @@ fn a_setting_that_lets_the_neighbours_of_both_sides_go_first_comes_before_them()
     };
     let new = || tried(run(&[cpu("stress")], &[beside, ("server.nice", 15.0)]));
     let c = between(run(&[], &[beside]), new());
-    assert_eq!(accused(&c, Status::Guilty), ["cpu.priority"], "{:#?}", c.causes);
-    assert!(of(&c, "cpu.contention").evidence.iter().any(|e| e.contains("on both sides")), "{:#?}", c.causes);
+    assert_eq!(
+        accused(&c, Status::Guilty),
+        ["cpu.priority"],
+        "{:#?}",
+        c.causes
+    );
+    assert!(
+        of(&c, "cpu.contention")
+            .evidence
+            .iter()
+            .any(|e| e.contains("on both sides")),
+        "{:#?}",
+        c.causes
+    );
     let c = between(run(&[], &[("other.cpu.seconds", 0.1)]), new());
-    assert_eq!(c.causes[0].cause, "cpu.contention", "the neighbours came, too: {:#?}", c.causes);
+    assert_eq!(
+        c.causes[0].cause, "cpu.contention",
+        "the neighbours came, too: {:#?}",
+        c.causes
+    );
 }
 
 #[test]
@@ -29,13 +45,25 @@ fn a_suspect_whose_part_may_be_nothing_has_what_a_change_took_away_of_it() {
     let others = [("other.cpu.seconds", 12.0), ("other.cpu.hog.seconds", 11.5)];
     let with = |sure: bool, effect: [f64; 3], answer: Answer| {
         let mut new = run(&[cpu("stress")], &others);
-        for leaf in new.paths[0].leaves.iter_mut().filter(|leaf| !sure && leaf.whom == "stress") {
+        for leaf in new.paths[0]
+            .leaves
+            .iter_mut()
+            .filter(|leaf| !sure && leaf.whom == "stress")
+        {
             (leaf.all.low, leaf.all.high) = (0.0, 2.0);
         }
-        new.experiments = vec![Experiment { answer, ..experiment(Change::Weight, &["cpu.contention"], effect) }];
+        new.experiments = vec![Experiment {
+            answer,
+            ..experiment(Change::Weight, &["cpu.contention"], effect)
+        }];
         let c = between(run(&[], &[]), new);
         let f = of(&c, "cpu.contention");
-        (f.status, f.evidence.iter().any(|e| e.contains("may be nothing, and the change leaves")))
+        (
+            f.status,
+            f.evidence
+                .iter()
+                .any(|e| e.contains("may be nothing, and the change leaves")),
+        )
     };
     let (nothing, same) = ([1.01, 1.0, 1.04], Answer::Same);
     assert_eq!(with(false, nothing, same), (Status::NotJudged, true));
@@ -61,7 +89,12 @@ fn experiment(change: Change, tests: &[&str], [value, low, high]: [f64; 3]) -> E
         tests: tests.iter().map(|t| (*t).to_owned()).collect(),
         by: Measure::Rate,
         pairs: Vec::new(),
-        effect: Some(Estimate { value, low, high, confidence: 0.95 }),
+        effect: Some(Estimate {
+            value,
+            low,
+            high,
+            confidence: 0.95,
+        }),
         answer: Answer::Faster,
         reason: None,
     }

@@ -12,18 +12,46 @@ fn connections_that_were_not_let_in_are_told_by_the_load_generators_own_time() {
     let with = |extra: &[Row], totals: &[(&str, f64)]| {
         let mut run = run(extra, &[]);
         let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0)];
-        run.observations[0].totals.extend(step.iter().chain(totals).map(|(name, n)| ((*name).to_owned(), *n)));
+        run.observations[0].totals.extend(
+            step.iter()
+                .chain(totals)
+                .map(|(name, n)| ((*name).to_owned(), *n)),
+        );
         run
     };
-    let cpu: Row = (Layer::Scheduler, "waiting for a CPU", "stress", &[], [200.0; 3]);
+    let cpu: Row = (
+        Layer::Scheduler,
+        "waiting for a CPU",
+        "stress",
+        &[],
+        [200.0; 3],
+    );
     let base = with(&[], &[("step.transactions", 4000.0)]);
     let refused = [("step.transactions", 300.0), ("tcp.listen_overflows", 90.0)];
-    let c = compare(std::slice::from_ref(&base), &[with(&[cpu], &refused)], &Options::default());
-    assert_eq!(accused(&c, Status::Guilty), ["network.accept_queue"], "{:#?}", c.causes);
+    let c = compare(
+        std::slice::from_ref(&base),
+        &[with(&[cpu], &refused)],
+        &Options::default(),
+    );
+    assert_eq!(
+        accused(&c, Status::Guilty),
+        ["network.accept_queue"],
+        "{:#?}",
+        c.causes
+    );
     // Few are enough where each costs a second: 1 in 1,000 of transactions of 4 ms.
     let few = [("step.transactions", 3000.0), ("tcp.listen_overflows", 3.0)];
-    let c = compare(std::slice::from_ref(&base), &[slower(with(&[], &few), 0.75)], &Options::default());
-    assert_eq!(accused(&c, Status::Guilty), ["network.accept_queue"], "{:#?}", c.causes);
+    let c = compare(
+        std::slice::from_ref(&base),
+        &[slower(with(&[], &few), 0.75)],
+        &Options::default(),
+    );
+    assert_eq!(
+        accused(&c, Status::Guilty),
+        ["network.accept_queue"],
+        "{:#?}",
+        c.causes
+    );
     // Without overflows the time outside may be anything that clients do between requests.
     let c = compare(&[base], &[with(&[cpu], &refused[..1])], &Options::default());
     assert_eq!(c.causes[0].cause, "cpu.contention", "{:#?}", c.causes);
@@ -33,12 +61,24 @@ fn connections_that_were_not_let_in_are_told_by_the_load_generators_own_time() {
 fn a_listen_queue_that_is_shorter_than_the_clients_are_many_is_full_between_looks_too() {
     let with = |transactions: f64, totals: &[(&str, f64)]| {
         let mut run = run(&[], &[]);
-        let step = [("step.clients", 4.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
-        run.observations[0].totals.extend(step.iter().chain(totals).map(|(name, n)| ((*name).to_owned(), *n)));
+        let step = [
+            ("step.clients", 4.0),
+            ("step.elapsed.seconds", 1.0),
+            ("step.transactions", transactions),
+        ];
+        run.observations[0].totals.extend(
+            step.iter()
+                .chain(totals)
+                .map(|(name, n)| ((*name).to_owned(), *n)),
+        );
         run
     };
-    let let_in =
-        [("connecting.mean", 0.0), ("accept.backlog", 511.0), ("accept.queue.max", 1.0), ("tcp.listen_overflows", 0.0)];
+    let let_in = [
+        ("connecting.mean", 0.0),
+        ("accept.backlog", 511.0),
+        ("accept.queue.max", 1.0),
+        ("tcp.listen_overflows", 0.0),
+    ];
     let base = || with(4000.0, &let_in);
     let waiting = |backlog: f64| {
         let waits = [
@@ -50,31 +90,67 @@ fn a_listen_queue_that_is_shorter_than_the_clients_are_many_is_full_between_look
         slower(with(2000.0, &waits), 0.5)
     };
     let c = between(base(), waiting(1.0));
-    assert_eq!(accused(&c, Status::Guilty), ["network.accept_queue"], "{:#?}", c.causes);
+    assert_eq!(
+        accused(&c, Status::Guilty),
+        ["network.accept_queue"],
+        "{:#?}",
+        c.causes
+    );
     let c = between(base(), waiting(511.0));
-    assert!(!of(&c, "network.accept_queue").status.accuses(), "the queue has room: {:#?}", c.causes);
+    assert!(
+        !of(&c, "network.accept_queue").status.accuses(),
+        "the queue has room: {:#?}",
+        c.causes
+    );
 }
 
 #[test]
 fn a_client_that_a_quota_stops_is_the_clients_matter_and_acknowledges_late() {
     let with = |transactions: f64, stopped: f64, late: f64| {
-        let mut run = run(&[], &[("client.throttle.seconds", stopped), ("tcp.delayed_acks", late)]);
-        let step = [("step.clients", 4.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
-        run.observations[0].totals.extend(step.map(|(name, n)| (name.to_owned(), n)));
+        let mut run = run(
+            &[],
+            &[
+                ("client.throttle.seconds", stopped),
+                ("tcp.delayed_acks", late),
+            ],
+        );
+        let step = [
+            ("step.clients", 4.0),
+            ("step.elapsed.seconds", 1.0),
+            ("step.transactions", transactions),
+        ];
+        run.observations[0]
+            .totals
+            .extend(step.map(|(name, n)| (name.to_owned(), n)));
         run
     };
     let c = between(with(4000.0, 0.0, 0.0), slower(with(2000.0, 6.0, 60.0), 0.5));
-    assert_eq!(accused(&c, Status::Guilty), ["client.saturated"], "{:#?}", c.causes);
+    assert_eq!(
+        accused(&c, Status::Guilty),
+        ["client.saturated"],
+        "{:#?}",
+        c.causes
+    );
     let c = between(with(4000.0, 0.0, 0.0), slower(with(2000.0, 0.2, 60.0), 0.5));
-    assert_ne!(c.causes[0].cause, "client.saturated", "stops that make little: {:#?}", c.causes);
+    assert_ne!(
+        c.causes[0].cause, "client.saturated",
+        "stops that make little: {:#?}",
+        c.causes
+    );
 }
 
 #[test]
 fn a_throttled_disk_is_suspected_of_what_outlasts_the_windows_where_its_limit_was_set() {
     let with = |transactions: f64, limits: f64| {
         let mut run = run(&[], &[("cgroup.disk_limits", limits)]);
-        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
-        run.observations[0].totals.extend(step.map(|(name, n)| (name.to_owned(), n)));
+        let step = [
+            ("step.clients", 16.0),
+            ("step.elapsed.seconds", 1.0),
+            ("step.transactions", transactions),
+        ];
+        run.observations[0]
+            .totals
+            .extend(step.map(|(name, n)| (name.to_owned(), n)));
         run
     };
     let c = between(with(4000.0, 0.0), slower(with(300.0, 1.0), 0.075));
@@ -86,8 +162,22 @@ fn a_throttled_disk_is_suspected_of_what_outlasts_the_windows_where_its_limit_wa
     );
     assert!(c.causes[0].share > 0.7, "{:?}", c.causes[0]);
     let c = between(with(4000.0, 0.0), slower(with(300.0, 0.0), 0.075));
-    assert!(c.headline.contains("A transaction of database"), "{}", c.headline);
-    assert!(c.causes.iter().all(|f| f.cause != "storage.throttle" || !f.status.accuses()), "{:#?}", c.causes);
+    assert!(
+        c.headline.contains("A transaction of database"),
+        "{}",
+        c.headline
+    );
+    assert!(
+        c.causes
+            .iter()
+            .all(|f| f.cause != "storage.throttle" || !f.status.accuses()),
+        "{:#?}",
+        c.causes
+    );
     let c = between(with(4000.0, 0.0), with(3990.0, 1.0));
-    assert!(c.causes.iter().all(|f| !f.status.accuses()), "a limit that holds nothing up: {:#?}", c.causes);
+    assert!(
+        c.causes.iter().all(|f| !f.status.accuses()),
+        "a limit that holds nothing up: {:#?}",
+        c.causes
+    );
 }

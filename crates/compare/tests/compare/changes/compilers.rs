@@ -8,9 +8,16 @@ use super::{between, named, row, run};
 
 /// The flops lab on one machine: the kernels that are built in, and those that a compiler made with these flags.
 fn flops(flags: &str, speed: f64) -> Vec<Measurement> {
-    let module = |i: i64, compiler: &str| Params::new().with("compiler", compiler).with("module", i);
+    let module =
+        |i: i64, compiler: &str| Params::new().with("compiler", compiler).with("module", i);
     let built_in = (1..=8).map(|i| row("cpu.flops", module(i, "built-in"), 2e9));
-    let compiled = (1..=8).map(|i| row("cpu.flops", module(i, "cc 12.2.0").with("cflags", flags), 2e9 * speed));
+    let compiled = (1..=8).map(|i| {
+        row(
+            "cpu.flops",
+            module(i, "cc 12.2.0").with("cflags", flags),
+            2e9 * speed,
+        )
+    });
     built_in.chain(compiled).collect()
 }
 
@@ -18,8 +25,16 @@ fn flops(flags: &str, speed: f64) -> Vec<Measurement> {
 #[test]
 fn another_compiler_on_one_machine_is_the_compiler() {
     for (base, new, words) in [
-        ("flops-g5-2.7-gcc-3.3", "flops-g5-2.7-gcc-4.0", "gcc 3.3 -O2 -mcpu=G5 → gcc 4.0.0 -O2 -mcpu=G5"),
-        ("flops-g5-2.7-gcc-4.0", "flops-g5-2.7-gcc-3.3", "gcc 4.0.0 -O2 -mcpu=G5 → gcc 3.3 -O2 -mcpu=G5"),
+        (
+            "flops-g5-2.7-gcc-3.3",
+            "flops-g5-2.7-gcc-4.0",
+            "gcc 3.3 -O2 -mcpu=G5 → gcc 4.0.0 -O2 -mcpu=G5",
+        ),
+        (
+            "flops-g5-2.7-gcc-4.0",
+            "flops-g5-2.7-gcc-3.3",
+            "gcc 4.0.0 -O2 -mcpu=G5 → gcc 3.3 -O2 -mcpu=G5",
+        ),
     ] {
         let c = between(base, new);
         let first = &c.causes[0];
@@ -29,14 +44,23 @@ fn another_compiler_on_one_machine_is_the_compiler() {
             "{:#?}",
             c.causes
         );
-        assert!(first.share > 0.95 && first.evidence[0].contains(words), "{first:#?}");
+        assert!(
+            first.share > 0.95 && first.evidence[0].contains(words),
+            "{first:#?}"
+        );
         assert_eq!(named(&c).len(), 1, "{:#?}", c.causes);
         assert!(
-            c.headline.contains("another build") && c.headline.contains(words) && !c.headline.contains("CPU"),
+            c.headline.contains("another build")
+                && c.headline.contains(words)
+                && !c.headline.contains("CPU"),
             "{}",
             c.headline
         );
-        let clock = c.causes.iter().find(|f| f.cause == "cpu.speed").expect("the clock is the same and known");
+        let clock = c
+            .causes
+            .iter()
+            .find(|f| f.cause == "cpu.speed")
+            .expect("the clock is the same and known");
         assert_eq!(clock.status, Status::Cleared);
     }
 }
@@ -45,8 +69,16 @@ fn another_compiler_on_one_machine_is_the_compiler() {
 #[test]
 fn a_compiler_and_a_clock_have_a_part_each() {
     let c = between("flops-g5-2.7-gcc-4.0", "flops-g5-2.5-gcc-3.3");
-    let causes: Vec<(&str, bool)> = named(&c).iter().map(|f| (f.cause.as_str(), f.share > 0.5)).collect();
-    assert_eq!(causes, [("app.build", true), ("cpu.speed", false)], "{:#?}", c.causes);
+    let causes: Vec<(&str, bool)> = named(&c)
+        .iter()
+        .map(|f| (f.cause.as_str(), f.share > 0.5))
+        .collect();
+    assert_eq!(
+        causes,
+        [("app.build", true), ("cpu.speed", false)],
+        "{:#?}",
+        c.causes
+    );
 }
 
 /// With another processor nobody knows how much is the compiler's.
@@ -54,19 +86,36 @@ fn a_compiler_and_a_clock_have_a_part_each() {
 fn a_compiler_and_a_processor_are_not_taken_apart() {
     let c = between("flops-opteron-2.4-gcc-3.3.3", "flops-g5-2.7-gcc-3.3");
     assert_eq!(c.causes[0].cause, "app.build", "{:#?}", c.causes);
-    assert!(named(&c).iter().all(|f| f.status == Status::Suspected), "{:#?}", c.causes);
-    assert!(c.causes[0].evidence.iter().any(|e| e.contains("processors differ")));
-    let causes: Vec<(&str, f64)> = named(&c).iter().map(|f| (f.cause.as_str(), f.share)).collect();
-    assert_eq!(causes, [("app.build", 0.0), ("cpu.speed", 0.0)], "a share would be a guess");
+    assert!(
+        named(&c).iter().all(|f| f.status == Status::Suspected),
+        "{:#?}",
+        c.causes
+    );
+    assert!(
+        c.causes[0]
+            .evidence
+            .iter()
+            .any(|e| e.contains("processors differ"))
+    );
+    let causes: Vec<(&str, f64)> = named(&c)
+        .iter()
+        .map(|f| (f.cause.as_str(), f.share))
+        .collect();
+    assert_eq!(
+        causes,
+        [("app.build", 0.0), ("cpu.speed", 0.0)],
+        "a share would be a guess"
+    );
 }
 
 /// The article has the same compiler on both, each told which processor it is for: that is no change, and modules of
 /// which one processor is ahead in four and the other in three clear no processor.
 #[test]
 fn the_same_compiler_on_two_processors_leaves_the_processor() {
-    for (base, new) in
-        [("flops-opteron-2.4-gcc-4.0", "flops-g5-2.7-gcc-4.0"), ("flops-g5-2.7-gcc-4.0", "flops-opteron-2.4-gcc-4.0")]
-    {
+    for (base, new) in [
+        ("flops-opteron-2.4-gcc-4.0", "flops-g5-2.7-gcc-4.0"),
+        ("flops-g5-2.7-gcc-4.0", "flops-opteron-2.4-gcc-4.0"),
+    ] {
         let c = between(base, new);
         assert!(c.changes.is_empty(), "{:?}", c.changes);
         let of = |f: &Finding| (f.cause.clone(), f.status);
@@ -78,15 +127,28 @@ fn the_same_compiler_on_two_processors_leaves_the_processor() {
         );
         let evidence = &c.causes[0].evidence[0];
         assert!(
-            evidence.starts_with("4 of 9 user-mode probes are") && evidence.contains("and 3 the other way"),
+            evidence.starts_with("4 of 9 user-mode probes are")
+                && evidence.contains("and 3 the other way"),
             "{evidence}"
         );
-        assert!(c.headline.contains("probably another processor"), "{}", c.headline);
+        assert!(
+            c.headline.contains("probably another processor"),
+            "{}",
+            c.headline
+        );
     }
     // The better compilers of both are two compilers, and the processor is still not cleared.
     let c = between("flops-opteron-2.4-gcc-3.3.3", "flops-g5-2.7-gcc-4.0");
-    let causes: Vec<(&str, f64)> = named(&c).iter().map(|f| (f.cause.as_str(), f.share)).collect();
-    assert_eq!(causes, [("app.build", 0.0), ("cpu.speed", 0.0)], "{:#?}", c.causes);
+    let causes: Vec<(&str, f64)> = named(&c)
+        .iter()
+        .map(|f| (f.cause.as_str(), f.share))
+        .collect();
+    assert_eq!(
+        causes,
+        [("app.build", 0.0), ("cpu.speed", 0.0)],
+        "{:#?}",
+        c.causes
+    );
 }
 
 #[test]
@@ -94,16 +156,37 @@ fn another_flag_on_this_machine_is_the_flag() {
     let (fast, slow) = (run(flops("-O2", 1.0)), run(flops("-O0", 0.3)));
     let c = compare(std::slice::from_ref(&fast), &[slow], &Options::default());
     assert_eq!((c.rows.len(), c.not_compared.len()), (16, 0));
-    assert_eq!(c.rows.iter().filter(|r| r.verdict == Verdict::Slower).count(), 8);
-    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.build", Status::Guilty), "{:#?}", c.causes);
+    assert_eq!(
+        c.rows
+            .iter()
+            .filter(|r| r.verdict == Verdict::Slower)
+            .count(),
+        8
+    );
+    assert_eq!(
+        (c.causes[0].cause.as_str(), c.causes[0].status),
+        ("app.build", Status::Guilty),
+        "{:#?}",
+        c.causes
+    );
     assert_eq!(named(&c).len(), 1, "{:#?}", c.causes);
     assert!(c.headline.contains("cflags: -O2 → -O0"), "{}", c.headline);
     // As two parts of one run.
     let mut both = fast;
-    both.measurements.retain(|m| m.params.get("cflags").is_some());
-    both.measurements.extend(flops("-O0", 0.3).into_iter().filter(|m| m.params.get("cflags").is_some()));
+    both.measurements
+        .retain(|m| m.params.get("cflags").is_some());
+    both.measurements.extend(
+        flops("-O0", 0.3)
+            .into_iter()
+            .filter(|m| m.params.get("cflags").is_some()),
+    );
     let of = |flags: &str| part(both.clone(), &Params::new().with("cflags", flags)).unwrap();
     let c = compare(&[of("-O0")], &[of("-O2")], &Options::default());
-    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.build", Status::Guilty), "{:#?}", c.causes);
+    assert_eq!(
+        (c.causes[0].cause.as_str(), c.causes[0].status),
+        ("app.build", Status::Guilty),
+        "{:#?}",
+        c.causes
+    );
     assert!(c.headline.contains("cflags: -O0 → -O2"), "{}", c.headline);
 }

@@ -6,9 +6,18 @@ use fingerpost_record::{Better, Layer, Param, Params, Run, Status, Unit};
 use super::{between, row, run};
 
 fn launched(placement: &str, swap: &str, seconds: f64) -> Run {
-    let params = |app: &str| Params::new().with("app", app).with("placement", placement).with("state", "after-boot");
-    let mut run = run(["a", "b", "c"].map(|app| row("launch.time", params(app), seconds * 1e9)).to_vec());
-    run.measurements.iter_mut().for_each(|m| (m.unit, m.better) = (Unit::Nanoseconds, Better::Lower));
+    let params = |app: &str| {
+        Params::new()
+            .with("app", app)
+            .with("placement", placement)
+            .with("state", "after-boot")
+    };
+    let mut run = run(["a", "b", "c"]
+        .map(|app| row("launch.time", params(app), seconds * 1e9))
+        .to_vec());
+    run.measurements
+        .iter_mut()
+        .for_each(|m| (m.unit, m.better) = (Unit::Nanoseconds, Better::Lower));
     run.host.swap = vec![fingerpost_record::host::Swap {
         path: swap.into(),
         kind: "partition".into(),
@@ -23,8 +32,11 @@ fn launched(placement: &str, swap: &str, seconds: f64) -> Run {
 fn launched_with(stated: &[(&str, Param)], seconds: f64) -> Run {
     let mut run = launched("file", "/swapfile", seconds);
     for m in &mut run.measurements {
-        m.params =
-            stated.iter().fold(m.params.without(&["state"]), |params, (key, value)| params.with(key, value.clone()));
+        m.params = stated
+            .iter()
+            .fold(m.params.without(&["state"]), |params, (key, value)| {
+                params.with(key, value.clone())
+            });
     }
     run
 }
@@ -33,7 +45,13 @@ fn launched_with(stated: &[(&str, Param)], seconds: f64) -> Run {
 #[test]
 fn launches_with_other_settings_are_other_rows_and_the_setting_is_named() {
     let word = |key: &'static str, value: &str| (key, Param::from(value));
-    let cold = || vec![word("state", "cold"), word("pressure", "0.6"), word("pressure_by", "limit")];
+    let cold = || {
+        vec![
+            word("state", "cold"),
+            word("pressure", "0.6"),
+            word("pressure_by", "limit"),
+        ]
+    };
     let with = |key: &'static str, value: &str| {
         let mut all = cold();
         all.retain(|(known, _)| *known != key);
@@ -49,9 +67,21 @@ fn launches_with_other_settings_are_other_rows_and_the_setting_is_named() {
         ("throttle", "1M", "throttle: default → 1M"),
         ("existing_swap", "off", "existing_swap: default → off"),
     ] {
-        let c = compare(&[launched_with(&cold(), 4.0)], &[launched_with(&with(key, value), 9.0)], &Options::default());
-        assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0), "{words}: {:?}", c.not_compared);
-        assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), [words]);
+        let c = compare(
+            &[launched_with(&cold(), 4.0)],
+            &[launched_with(&with(key, value), 9.0)],
+            &Options::default(),
+        );
+        assert_eq!(
+            (c.rows.len(), c.not_compared.len()),
+            (3, 0),
+            "{words}: {:?}",
+            c.not_compared
+        );
+        assert_eq!(
+            c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(),
+            [words]
+        );
         assert_eq!(
             (c.causes[0].cause.as_str(), c.causes[0].status),
             ("app.setting", Status::Guilty),
@@ -59,16 +89,27 @@ fn launches_with_other_settings_are_other_rows_and_the_setting_is_named() {
             c.causes
         );
     }
-    let c = compare(&[launched_with(&cold(), 4.0)], &[launched_with(&cold(), 9.0)], &Options::default());
-    assert_eq!((c.rows.len(), c.changes.len()), (3, 0), "the same settings are the same rows");
+    let c = compare(
+        &[launched_with(&cold(), 4.0)],
+        &[launched_with(&cold(), 9.0)],
+        &Options::default(),
+    );
+    assert_eq!(
+        (c.rows.len(), c.changes.len()),
+        (3, 0),
+        "the same settings are the same rows"
+    );
 }
 
 /// A record of before is compared with one of today, and nobody says that it had the defaults.
 #[test]
 fn what_an_older_record_of_launches_does_not_state_is_not_known() {
     let today = |seconds: f64, more: &[(&str, Param)]| {
-        let stated =
-            [("state", Param::from("cold")), ("pressure", Param::from("0.6")), ("pressure_by", Param::from("limit"))];
+        let stated = [
+            ("state", Param::from("cold")),
+            ("pressure", Param::from("0.6")),
+            ("pressure_by", Param::from("limit")),
+        ];
         launched_with(&[&stated[..], more].concat(), seconds)
     };
     let older = || launched_with(&[], 4.0);
@@ -86,22 +127,42 @@ fn what_an_older_record_of_launches_does_not_state_is_not_known() {
             c.changes
         );
         let note = c.rows[0].note.as_deref().unwrap();
-        assert!(note.starts_with("the older record does not state its pressure and pressure_by and state"), "{note}");
+        assert!(
+            note.starts_with(
+                "the older record does not state its pressure and pressure_by and state"
+            ),
+            "{note}"
+        );
     }
     let c = compare(&[older()], &[older()], &Options::default());
     assert_eq!((c.rows.len(), c.rows[0].note.as_deref()), (3, None));
     // Swap in another place is seen all the same.
     let mut elsewhere = today(2.0, &[]);
-    elsewhere.measurements.iter_mut().for_each(|m| m.params = m.params.clone().with("placement", "dual"));
+    elsewhere
+        .measurements
+        .iter_mut()
+        .for_each(|m| m.params = m.params.clone().with("placement", "dual"));
     let c = compare(&[older()], &[elsewhere], &Options::default());
-    assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), ["placement: file → dual"]);
-    assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0), "{:?}", c.not_compared);
+    assert_eq!(
+        c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(),
+        ["placement: file → dual"]
+    );
+    assert_eq!(
+        (c.rows.len(), c.not_compared.len()),
+        (3, 0),
+        "{:?}",
+        c.not_compared
+    );
 }
 
 /// Sequences after a boot, swap in two places: “no cause that is known here explains it”.
 #[test]
 fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {
-    let c = compare(&[launched("file", "/swapfile", 4.0)], &[launched("dual", "/dev/sdb1", 2.0)], &Options::default());
+    let c = compare(
+        &[launched("file", "/swapfile", 4.0)],
+        &[launched("dual", "/dev/sdb1", 2.0)],
+        &Options::default(),
+    );
     let first = &c.causes[0];
     assert_eq!(
         (first.cause.as_str(), first.layer, first.status),
@@ -110,20 +171,37 @@ fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {
         c.causes
     );
     assert!(
-        first.share > 0.95 && c.headline.contains("another placement of swap (placement: file → dual)"),
+        first.share > 0.95
+            && c.headline
+                .contains("another placement of swap (placement: file → dual)"),
         "{}",
         c.headline
     );
     let mut other = launched("dual", "/dev/sdb1", 2.0);
     other.host.kernel = "another".into();
-    let c = compare(&[launched("file", "/swapfile", 4.0)], &[other], &Options::default());
-    assert_eq!((c.causes[0].status, c.causes[0].share), (Status::Suspected, 0.0), "{:#?}", c.causes);
-    assert!(
-        c.causes[0].evidence.iter().any(|e| e.ends_with("is not known (compare --settle measures it)")),
+    let c = compare(
+        &[launched("file", "/swapfile", 4.0)],
+        &[other],
+        &Options::default(),
+    );
+    assert_eq!(
+        (c.causes[0].status, c.causes[0].share),
+        (Status::Suspected, 0.0),
         "{:#?}",
         c.causes
     );
-    let c = between("launch-10.1[placement=default]", "launch-10.1[placement=dual]");
+    assert!(
+        c.causes[0]
+            .evidence
+            .iter()
+            .any(|e| e.ends_with("is not known (compare --settle measures it)")),
+        "{:#?}",
+        c.causes
+    );
+    let c = between(
+        "launch-10.1[placement=default]",
+        "launch-10.1[placement=dual]",
+    );
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
         ("memory.swap_place", Status::Guilty),
@@ -136,7 +214,10 @@ fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {
 /// without the second drive.
 #[test]
 fn a_placement_and_a_system_are_not_taken_apart() {
-    let c = between("launch-10.0.4[placement=dual]", "launch-10.1[placement=default]");
+    let c = between(
+        "launch-10.0.4[placement=dual]",
+        "launch-10.1[placement=default]",
+    );
     let first = &c.causes[0];
     assert_eq!(
         (first.cause.as_str(), first.status, first.share),
@@ -144,6 +225,17 @@ fn a_placement_and_a_system_are_not_taken_apart() {
         "{:#?}",
         c.causes
     );
-    assert!(first.evidence.iter().any(|e| e.contains("the systems differ too")), "{first:#?}");
-    assert!(c.headline.ends_with("; how much of the difference that makes is not known."), "{}", c.headline);
+    assert!(
+        first
+            .evidence
+            .iter()
+            .any(|e| e.contains("the systems differ too")),
+        "{first:#?}"
+    );
+    assert!(
+        c.headline
+            .ends_with("; how much of the difference that makes is not known."),
+        "{}",
+        c.headline
+    );
 }

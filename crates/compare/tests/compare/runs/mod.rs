@@ -5,17 +5,36 @@
 use fingerpost_diagnose::{StepFigures, explain};
 use fingerpost_record::fixture::followed::{Row, paths};
 use fingerpost_record::{
-    Better, Estimate, Layer, Measurement, Observation, Outcome, Params, Process, Readings, Run, Unit,
+    Better, Estimate, Layer, Measurement, Observation, Outcome, Params, Process, Readings, Run,
+    Unit,
 };
 
 /// Microseconds of a request of a server with nothing wrong.
 pub const QUIET: [Row; 7] = [
     (Layer::Application, "server user code", "", &[], [400.0; 3]),
     (Layer::Kernel, "kernel: read", "", &[], [150.0; 3]),
-    (Layer::Scheduler, "waiting for a CPU", "the server itself", &[], [50.0; 3]),
+    (
+        Layer::Scheduler,
+        "waiting for a CPU",
+        "the server itself",
+        &[],
+        [50.0; 3],
+    ),
     (Layer::Application, "waiting for a lock", "", &[], [20.0; 3]),
-    (Layer::Storage, "disk: in the device", "", &["disk"], [100.0; 3]),
-    (Layer::Network, "on the way between server and client", "", &[], [30.0; 3]),
+    (
+        Layer::Storage,
+        "disk: in the device",
+        "",
+        &["disk"],
+        [100.0; 3],
+    ),
+    (
+        Layer::Network,
+        "on the way between server and client",
+        "",
+        &[],
+        [30.0; 3],
+    ),
     (Layer::Client, "client user and kernel", "", &[], [20.0; 3]),
 ];
 
@@ -89,8 +108,10 @@ pub fn with_rows(rows: &[Row], readings: &[(&str, f64)], not_followed: f64) -> R
     let throughput = 10.0 / budget.seconds_per_transaction;
     // As Little's law has it, for as many transactions.
     let elapsed = [("step.elapsed.seconds", 10_000.0 / throughput)];
-    let processes =
-        [0.992, 0.995, 1.0, 1.005, 1.008].map(|f| Process { value: Some(f * throughput), ..Process::default() });
+    let processes = [0.992, 0.995, 1.0, 1.005, 1.008].map(|f| Process {
+        value: Some(f * throughput),
+        ..Process::default()
+    });
     Run {
         id: "made-up".into(),
         measurements: vec![Measurement {
@@ -116,7 +137,12 @@ pub fn with_rows(rows: &[Row], readings: &[(&str, f64)], not_followed: f64) -> R
             params,
             observer: "everything".into(),
             source: "made up".into(),
-            totals: READINGS.iter().chain(&elapsed).chain(readings).map(|(k, v)| ((*k).to_owned(), *v)).collect(),
+            totals: READINGS
+                .iter()
+                .chain(&elapsed)
+                .chain(readings)
+                .map(|(k, v)| ((*k).to_owned(), *v))
+                .collect(),
             ..Observation::default()
         }],
         budgets: vec![budget],
@@ -129,7 +155,14 @@ pub fn with_rows(rows: &[Row], readings: &[(&str, f64)], not_followed: f64) -> R
 pub fn slower(mut run: Run, by: f64) -> Run {
     let row = &mut run.measurements[0];
     let scale = |x: &mut f64| *x *= by;
-    row.estimate.iter_mut().for_each(|e| [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(scale));
-    row.processes.iter_mut().filter_map(|p| p.value.as_mut()).for_each(scale);
+    row.estimate.iter_mut().for_each(|e| {
+        [&mut e.value, &mut e.low, &mut e.high]
+            .into_iter()
+            .for_each(scale)
+    });
+    row.processes
+        .iter_mut()
+        .filter_map(|p| p.value.as_mut())
+        .for_each(scale);
     run
 }

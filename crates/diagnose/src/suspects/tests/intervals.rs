@@ -6,41 +6,80 @@ use super::*;
 fn a_verdict_needs_the_interval_and_enough_that_was_followed() {
     let sleeping = [(Layer::Application, "sleeping", "", &[][..], [500.0; 3])];
     let mut wide = followed(&sleeping);
-    wide.leaves.iter_mut().filter(|l| l.component == "sleeping").for_each(|l| l.all.low = 0.05);
-    assert_eq!(status(&judged(&step(), &[], Some(&wide)), "app.wait"), Status::Suspected);
+    wide.leaves
+        .iter_mut()
+        .filter(|l| l.component == "sleeping")
+        .for_each(|l| l.all.low = 0.05);
+    assert_eq!(
+        status(&judged(&step(), &[], Some(&wide)), "app.wait"),
+        Status::Suspected
+    );
     let little = paths(&[&WORK[..], &sleeping[..]].concat(), 0.2);
     let found = judged(&step(), &[], Some(&little));
-    assert!(found.iter().all(|f| f.status != Status::Guilty), "{found:#?}");
+    assert!(
+        found.iter().all(|f| f.status != Status::Guilty),
+        "{found:#?}"
+    );
     assert!(says(&found, "app.wait", "no cause is guilty"));
 }
 
 #[test]
 fn a_share_clears_with_its_whole_interval_and_what_was_not_seen_clears_nobody() {
     let mut wide = followed(&[(Layer::Application, "sleeping", "", &[], [10.0; 3])]);
-    wide.leaves.iter_mut().filter(|l| l.component == "sleeping").for_each(|l| l.all.high = 0.3);
-    assert_eq!(status(&judged(&step(), &[], Some(&wide)), "app.wait"), Status::NotJudged);
+    wide.leaves
+        .iter_mut()
+        .filter(|l| l.component == "sleeping")
+        .for_each(|l| l.all.high = 0.3);
+    assert_eq!(
+        status(&judged(&step(), &[], Some(&wide)), "app.wait"),
+        Status::NotJudged
+    );
     let little = paths(&WORK, 0.3);
-    assert_eq!(status(&judged(&step(), &[], Some(&little)), "app.lock"), Status::NotJudged);
+    assert_eq!(
+        status(&judged(&step(), &[], Some(&little)), "app.lock"),
+        Status::NotJudged
+    );
 }
 
 /// The step with so many times fewer transactions, in so much less time, and its totals.
 fn shorter(times: f64, with: &[(&str, f64)], paths: &Paths) -> Vec<Finding> {
-    let step = StepFigures { transactions: (10_000.0 / times) as u64, elapsed_s: 10.0 / times, ..step() };
-    let kept = ["machine.cpus", "server.cpus_allowed", "server.nice", "accept.backlog"];
+    let step = StepFigures {
+        transactions: (10_000.0 / times) as u64,
+        elapsed_s: 10.0 / times,
+        ..step()
+    };
+    let kept = [
+        "machine.cpus",
+        "server.cpus_allowed",
+        "server.nice",
+        "accept.backlog",
+    ];
     let all: BTreeMap<&str, f64> = QUIET.iter().chain(with).copied().collect();
-    let read: Vec<(&str, f64)> =
-        all.into_iter().map(|(name, n)| (name, if kept.contains(&name) { n } else { n / times })).collect();
+    let read: Vec<(&str, f64)> = all
+        .into_iter()
+        .map(|(name, n)| (name, if kept.contains(&name) { n } else { n / times }))
+        .collect();
     judged(&step, &read, Some(paths))
 }
 
 #[test]
 fn a_count_of_one_run_clears_with_its_whole_interval_alone() {
     use Status::{Cleared, NotJudged};
-    let way = followed(&[(Layer::Network, "on the way between server and client", "", &[], [400.0; 3])]);
+    let way = followed(&[(
+        Layer::Network,
+        "on the way between server and client",
+        "",
+        &[],
+        [400.0; 3],
+    )]);
     let waits = followed(&[cpu("the server itself", &[], 300.0)]);
     let flushes = followed(&[disk("disk: in the device", "", 400.0)]);
     for (cause, with, paths) in [
-        ("storage.durability", ("server.call.fsync.count", 12_000.0), &flushes),
+        (
+            "storage.durability",
+            ("server.call.fsync.count", 12_000.0),
+            &flushes,
+        ),
         ("network.delay", ("tcp.delayed_acks", 2_000.0), &way),
         // 0.8 of 2 CPUs, less than what saturates them.
         ("cpu.saturated", ("server.user.seconds", 6.0), &waits),
@@ -53,8 +92,20 @@ fn a_count_of_one_run_clears_with_its_whole_interval_alone() {
 
 #[test]
 fn what_a_cause_has_little_of_clears_it_whatever_was_counted() {
-    let little = followed(&[(Layer::Network, "on the way between server and client", "", &[], [2.0; 3])]);
-    assert_eq!(status(&shorter(1000.0, &[("tcp.delayed_acks", 2_000.0)], &little), "network.delay"), Status::Cleared);
+    let little = followed(&[(
+        Layer::Network,
+        "on the way between server and client",
+        "",
+        &[],
+        [2.0; 3],
+    )]);
+    assert_eq!(
+        status(
+            &shorter(1000.0, &[("tcp.delayed_acks", 2_000.0)], &little),
+            "network.delay"
+        ),
+        Status::Cleared
+    );
 }
 
 #[test]
@@ -62,7 +113,11 @@ fn much_work_within_the_interval_is_not_cleared_by_less_in_the_middle() {
     let mut paths = followed(&[(Layer::Application, "sleeping", "", &[], [500.0; 3])]);
     let of = |paths: &Paths| status(&judged(&step(), &[], Some(paths)), "app.work");
     assert_eq!(of(&paths), Status::Cleared, "200 of 920 µs");
-    paths.leaves.iter_mut().filter(|l| l.component == "server user code").for_each(|l| l.all.high = 0.4);
+    paths
+        .leaves
+        .iter_mut()
+        .filter(|l| l.component == "server user code")
+        .for_each(|l| l.all.high = 0.4);
     assert_eq!(of(&paths), Status::NotJudged);
 }
 
@@ -70,10 +125,18 @@ fn much_work_within_the_interval_is_not_cleared_by_less_in_the_middle() {
 fn few_periods_that_a_quota_cut_short_do_not_clear_it() {
     let waits = followed(&[cpu("idle CPU", &[], 300.0)]);
     let of = |periods: f64, cut: f64| {
-        let read = [("throttle.seconds", 0.001), ("throttle.periods", periods), ("throttle.throttled_periods", cut)];
+        let read = [
+            ("throttle.seconds", 0.001),
+            ("throttle.periods", periods),
+            ("throttle.throttled_periods", cut),
+        ];
         status(&judged(&step(), &read, Some(&waits)), "cpu.quota")
     };
     let limit = crate::judging::limit("cpu.quota");
     assert_eq!(of(10_000.0, 10_000.0 * limit * 0.5), Status::Cleared);
-    assert_eq!(of(2.0 / limit, 1.0), Status::NotJudged, "one of so many may have been three");
+    assert_eq!(
+        of(2.0 / limit, 1.0),
+        Status::NotJudged,
+        "one of so many may have been three"
+    );
 }

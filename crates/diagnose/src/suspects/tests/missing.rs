@@ -4,7 +4,10 @@ use super::*;
 
 /// What is judged of these rows, with these readings, without those whose names begin so.
 fn without(rows: &[Row], with: &[(&str, f64)], left_out: &[&str]) -> Vec<Finding> {
-    let read = QUIET.iter().chain(with).filter(|(name, _)| !left_out.iter().any(|of| name.starts_with(of)));
+    let read = QUIET
+        .iter()
+        .chain(with)
+        .filter(|(name, _)| !left_out.iter().any(|of| name.starts_with(of)));
     let by_name: BTreeMap<String, f64> = read.map(|(k, v)| ((*k).to_owned(), *v)).collect();
     let read = Readings::by("all", "made up", by_name);
     suspects(&Facts::of(&step(), &read, Some(&followed(rows))))
@@ -14,16 +17,37 @@ fn without(rows: &[Row], with: &[(&str, f64)], left_out: &[&str]) -> Vec<Finding
 fn a_quota_that_nobody_read_would_fit_as_well() {
     let beside = [("cpu.idle.seconds", 0.0), ("other.cpu.seconds", 12.0)];
     for (cause, row, with, known) in [
-        ("cpu.affinity", cpu("idle CPU", &[], 300.0), &[("server.cpus_allowed", 1.0)][..], Status::Guilty),
-        ("cpu.contention", cpu("stress", &[], 300.0), &beside, Status::Guilty),
-        ("cpu.saturated", cpu("the server itself", &[], 300.0), &[("server.user.seconds", 16.0)], Status::Suspected),
+        (
+            "cpu.affinity",
+            cpu("idle CPU", &[], 300.0),
+            &[("server.cpus_allowed", 1.0)][..],
+            Status::Guilty,
+        ),
+        (
+            "cpu.contention",
+            cpu("stress", &[], 300.0),
+            &beside,
+            Status::Guilty,
+        ),
+        (
+            "cpu.saturated",
+            cpu("the server itself", &[], 300.0),
+            &[("server.user.seconds", 16.0)],
+            Status::Suspected,
+        ),
     ] {
         let found = without(&[row], with, &[]);
         assert_eq!(status(&found, cause), known, "{found:#?}");
-        assert!(!says(&found, cause, "throttle.seconds is not known"), "{found:#?}");
+        assert!(
+            !says(&found, cause, "throttle.seconds is not known"),
+            "{found:#?}"
+        );
         let found = without(&[row], with, &["throttle."]);
         assert_eq!(status(&found, cause), Status::Suspected, "{found:#?}");
-        assert!(says(&found, cause, "throttle.seconds is not known"), "{found:#?}");
+        assert!(
+            says(&found, cause, "throttle.seconds is not known"),
+            "{found:#?}"
+        );
     }
 }
 
@@ -32,11 +56,32 @@ fn a_priority_that_nobody_read_would_fit_as_well() {
     let beside = [("cpu.idle.seconds", 0.0), ("other.cpu.seconds", 12.0)];
     let stress = [cpu("stress", &[], 300.0)];
     let found = without(&stress, &beside, &["server.nice"]);
-    assert_eq!(status(&found, "cpu.contention"), Status::Suspected, "{found:#?}");
-    assert!(says(&found, "cpu.contention", "neither server.nice nor cgroup.cpu_weight is known"), "{found:#?}");
-    let weight = [&beside[..], &[("cgroup.cpu_weight", 100.0), ("cgroup.cpu_weight.version", 2.0)]].concat();
     assert_eq!(
-        status(&without(&stress, &weight, &["server.nice"]), "cpu.contention"),
+        status(&found, "cpu.contention"),
+        Status::Suspected,
+        "{found:#?}"
+    );
+    assert!(
+        says(
+            &found,
+            "cpu.contention",
+            "neither server.nice nor cgroup.cpu_weight is known"
+        ),
+        "{found:#?}"
+    );
+    let weight = [
+        &beside[..],
+        &[
+            ("cgroup.cpu_weight", 100.0),
+            ("cgroup.cpu_weight.version", 2.0),
+        ],
+    ]
+    .concat();
+    assert_eq!(
+        status(
+            &without(&stress, &weight, &["server.nice"]),
+            "cpu.contention"
+        ),
         Status::Guilty,
         "one of them is enough"
     );
@@ -44,29 +89,60 @@ fn a_priority_that_nobody_read_would_fit_as_well() {
 
 #[test]
 fn acknowledgements_that_nobody_counted_would_make_a_peer_wait_as_well() {
-    let peer: [Row; 1] = [(Layer::Network, "waiting for a peer", "billing", &["peer billing"], [900.0; 3])];
-    assert_eq!(status(&without(&peer, &[], &[]), "peer.slow"), Status::Guilty);
+    let peer: [Row; 1] = [(
+        Layer::Network,
+        "waiting for a peer",
+        "billing",
+        &["peer billing"],
+        [900.0; 3],
+    )];
+    assert_eq!(
+        status(&without(&peer, &[], &[]), "peer.slow"),
+        Status::Guilty
+    );
     let found = without(&peer, &[], &["tcp.delayed_acks"]);
     assert_eq!(status(&found, "peer.slow"), Status::Suspected, "{found:#?}");
-    assert!(says(&found, "peer.slow", "tcp.delayed_acks is not known"), "{found:#?}");
+    assert!(
+        says(&found, "peer.slow", "tcp.delayed_acks is not known"),
+        "{found:#?}"
+    );
 }
 
 /// Contention was cleared with 41 % of a request, beside a server with a raised nice value.
 #[test]
 fn what_is_told_of_another_cause_is_not_cleared() {
-    let beside = [("cpu.idle.seconds", 0.0), ("other.cpu.seconds", 12.0), ("server.nice", 19.0)];
+    let beside = [
+        ("cpu.idle.seconds", 0.0),
+        ("other.cpu.seconds", 12.0),
+        ("server.nice", 19.0),
+    ];
     let found = without(&[cpu("stress", &[], 300.0)], &beside, &[]);
-    assert_eq!((found[0].cause.as_str(), found[0].status), ("cpu.priority", Status::Guilty), "{found:#?}");
+    assert_eq!(
+        (found[0].cause.as_str(), found[0].status),
+        ("cpu.priority", Status::Guilty),
+        "{found:#?}"
+    );
     let contention = found.iter().find(|f| f.cause == "cpu.contention").unwrap();
-    assert_eq!((contention.status, contention.share), (Status::NotJudged, 0.0), "{contention:#?}");
-    assert!(says(&found, "cpu.contention", "told of cpu.priority"), "{contention:#?}");
+    assert_eq!(
+        (contention.status, contention.share),
+        (Status::NotJudged, 0.0),
+        "{contention:#?}"
+    );
+    assert!(
+        says(&found, "cpu.contention", "told of cpu.priority"),
+        "{contention:#?}"
+    );
     let found = without(&[cpu("stress", &[], 2.0)], &beside, &[]);
     assert_eq!(
         status(&found, "cpu.contention"),
         Status::Cleared,
         "next to nothing is waited there, whoever goes first"
     );
-    let confined = [("throttle.seconds", 5.0), ("throttle.throttled_periods", 90.0), ("server.cpus_allowed", 1.0)];
+    let confined = [
+        ("throttle.seconds", 5.0),
+        ("throttle.throttled_periods", 90.0),
+        ("server.cpus_allowed", 1.0),
+    ];
     let found = without(&[cpu("idle CPU", &[], 300.0)], &confined, &[]);
     assert_eq!(
         (status(&found, "cpu.quota"), status(&found, "cpu.affinity")),
@@ -79,11 +155,25 @@ fn what_is_told_of_another_cause_is_not_cleared() {
 fn few_events_convict_nobody() {
     let outside = |overflows: f64| {
         let mut paths = followed(&[]);
-        paths.generator =
-            Some(fingerpost_record::paths::Latency { count: 1000, mean: paths.latency.mean * 2.0, ..paths.latency });
-        status(&judged(&step(), &[("tcp.listen_overflows", overflows)], Some(&paths)), "network.accept_queue")
+        paths.generator = Some(fingerpost_record::paths::Latency {
+            count: 1000,
+            mean: paths.latency.mean * 2.0,
+            ..paths.latency
+        });
+        status(
+            &judged(
+                &step(),
+                &[("tcp.listen_overflows", overflows)],
+                Some(&paths),
+            ),
+            "network.accept_queue",
+        )
     };
-    assert_eq!((outside(1.0), outside(30.0)), (Status::Suspected, Status::Guilty), "one overflow may be chance");
+    assert_eq!(
+        (outside(1.0), outside(30.0)),
+        (Status::Suspected, Status::Guilty),
+        "one overflow may be chance"
+    );
     // Twelve per cent of all CPU time, of a short look and of a long one.
     let stolen = |times: f64| {
         let seconds = [
@@ -92,7 +182,17 @@ fn few_events_convict_nobody() {
             ("cpu.idle.seconds", 0.38),
             ("cpu.steal.seconds", 0.12),
         ];
-        status(&judged(&step(), &seconds.map(|(name, s)| (name, s * times)), Some(&followed(&[]))), "host.steal")
+        status(
+            &judged(
+                &step(),
+                &seconds.map(|(name, s)| (name, s * times)),
+                Some(&followed(&[])),
+            ),
+            "host.steal",
+        )
     };
-    assert_eq!((stolen(1.0), stolen(40.0)), (Status::Suspected, Status::Guilty));
+    assert_eq!(
+        (stolen(1.0), stolen(40.0)),
+        (Status::Suspected, Status::Guilty)
+    );
 }

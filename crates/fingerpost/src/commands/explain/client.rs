@@ -35,7 +35,12 @@ pub fn join_kept(wanted: &OsStr, path: &Path, output: Option<&Path>) -> anyhow::
 ///
 /// # Errors
 /// As [`join_kept`]; the file does not come.
-pub fn join_fresh(run: &mut Run, path: &Path, stop: &AtomicBool, progress: &Progress) -> anyhow::Result<()> {
+pub fn join_fresh(
+    run: &mut Run,
+    path: &Path,
+    stop: &AtomicBool,
+    progress: &Progress,
+) -> anyhow::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     let client = loop {
         progress.show(&format!("waiting for {}", path.display()), 1.0);
@@ -43,7 +48,10 @@ pub fn join_fresh(run: &mut Run, path: &Path, stop: &AtomicBool, progress: &Prog
         match load::from_path(path) {
             Ok(client) if client.complete => break client,
             Ok(_) if last => {
-                return usage(format!("the load in {} has not ended; join it when it has", path.display()));
+                return usage(format!(
+                    "the load in {} has not ended; join it when it has",
+                    path.display()
+                ));
             }
             Err(error) if last => return Err(error.into()),
             _ => std::thread::sleep(LOOK_EVERY),

@@ -29,18 +29,40 @@ pub fn find(words: &[String], service: &[i32]) -> anyhow::Result<Vec<i32>> {
 fn of_group(word: &str) -> anyhow::Result<Vec<i32>> {
     let path = Path::new(word);
     if !word.starts_with('/') || word.len() < 2 {
-        return usage(format!("--hold {word}: name a process by its number, or a control group by its path"));
+        return usage(format!(
+            "--hold {word}: name a process by its number, or a control group by its path"
+        ));
     }
-    let named = || members::at(word).map(|found| found.pids).unwrap_or_default();
-    let pids = if path.join("cgroup.procs").exists() { members::of_directory(path) } else { named() };
-    if pids.is_empty() { usage(format!("--hold {word}: no process here is in that control group")) } else { Ok(pids) }
+    let named = || {
+        members::at(word)
+            .map(|found| found.pids)
+            .unwrap_or_default()
+    };
+    let pids = if path.join("cgroup.procs").exists() {
+        members::of_directory(path)
+    } else {
+        named()
+    };
+    if pids.is_empty() {
+        usage(format!(
+            "--hold {word}: no process here is in that control group"
+        ))
+    } else {
+        Ok(pids)
+    }
 }
 
 fn may_be_held(pid: i32, service: &[i32]) -> anyhow::Result<()> {
-    let Some(of) = sample::process(pid).filter(|of| pid > 0 && !matches!(of.state, 'Z' | 'X')) else {
+    let Some(of) = sample::process(pid).filter(|of| pid > 0 && !matches!(of.state, 'Z' | 'X'))
+    else {
         return usage(format!("--hold {pid}: there is no such process"));
     };
-    let refuse = |why: &str| usage(format!("--hold {pid} ({}): {why}; name a neighbour of the service", of.name));
+    let refuse = |why: &str| {
+        usage(format!(
+            "--hold {pid} ({}): {why}; name a neighbour of the service",
+            of.name
+        ))
+    };
     if pid == 1 {
         return refuse("the first process of the system is never held");
     }
@@ -74,15 +96,26 @@ mod tests {
         let own = std::process::id() as i32;
         assert!(refused("1", &[]).contains("never held"));
         assert!(refused(&own.to_string(), &[]).contains("this command descends from it"));
-        assert!(refused("0", &[]).contains("no such process") && refused("-5", &[]).contains("no such process"));
+        assert!(
+            refused("0", &[]).contains("no such process")
+                && refused("-5", &[]).contains("no such process")
+        );
         assert!(refused("2147483647", &[]).contains("no such process"));
         assert!(refused("nginx", &[]).contains("by its number"));
-        assert!(refused("/no/such/group", &[]).contains("no process here is in that control group"));
+        assert!(
+            refused("/no/such/group", &[]).contains("no process here is in that control group")
+        );
         assert!(refused("/", &[]).contains("by its number"));
-        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut sleeper = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         let pid = sleeper.id() as i32;
         assert!(refused(&pid.to_string(), &[pid]).contains("the service itself"));
-        assert_eq!(find(&[pid.to_string(), pid.to_string()], &[own]).unwrap(), [pid]);
+        assert_eq!(
+            find(&[pid.to_string(), pid.to_string()], &[own]).unwrap(),
+            [pid]
+        );
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
     }

@@ -19,7 +19,9 @@ pub fn tell(latest: &Receiver<Recorded>, to: Progressing, progress: &Progress) {
     while let Ok(recorded) = latest.recv() {
         // What came while the one before was followed is older than the last.
         let recorded = latest.try_iter().last().unwrap_or(recorded);
-        let Some(live) = live(&recorded.follow_service().paths) else { continue };
+        let Some(live) = live(&recorded.follow_service().paths) else {
+            continue;
+        };
         match to {
             Progressing::Json => progress::tell(&Event::Live(live)),
             Progressing::Person => progress.say(&line(&live)),
@@ -33,15 +35,30 @@ fn live(paths: &Paths) -> Option<Live> {
     let parts = parts
         .into_iter()
         .take(TOLD)
-        .map(|p| LivePart { name: p.component, all: p.all.share, slow: p.slow.share })
+        .map(|p| LivePart {
+            name: p.component,
+            all: p.all.share,
+            slow: p.slow.share,
+        })
         .collect();
     let rate = paths.requests() / paths.seconds.max(1e-9);
-    Some(Live { sentence, rate, p50: paths.latency.p50, p99: paths.latency.p99, requests: paths.followed, parts })
+    Some(Live {
+        sentence,
+        rate,
+        p50: paths.latency.p50,
+        p99: paths.latency.p99,
+        requests: paths.followed,
+        parts,
+    })
 }
 
 fn line(live: &Live) -> String {
-    let parts: Vec<String> =
-        live.parts.iter().take(NAMED).map(|p| format!("{} {:.0} %", p.name, p.all * 100.0)).collect();
+    let parts: Vec<String> = live
+        .parts
+        .iter()
+        .take(NAMED)
+        .map(|p| format!("{} {:.0} %", p.name, p.all * 100.0))
+        .collect();
     format!(
         "{} requests/s, median {}, 99 % within {}: {}",
         significant(live.rate),
@@ -61,7 +78,10 @@ mod tests {
     fn a_line_has_the_rate_the_latency_and_the_largest_parts() {
         let live = live(&followed::slow_locks().paths[0]).unwrap();
         let line = line(&live);
-        assert!(line.contains("requests/s, median") && line.matches(" %").count() == 1 + NAMED, "{line}");
+        assert!(
+            line.contains("requests/s, median") && line.matches(" %").count() == 1 + NAMED,
+            "{line}"
+        );
         assert!(live.parts.len() <= TOLD && live.parts[0].all >= live.parts[1].all);
     }
 }

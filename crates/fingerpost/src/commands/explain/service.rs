@@ -49,27 +49,48 @@ pub struct Explained {
 ///
 /// # Errors
 /// The system does not let anything be watched, or the service was gone before it could be.
-pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>) -> anyhow::Result<Explained> {
+pub fn explain(
+    target: Target,
+    args: &Args,
+    began: Instant,
+    hold: Option<&[i32]>,
+) -> anyhow::Result<Explained> {
     let length = Duration::from_secs_f64(args.seconds.unwrap_or(SECONDS).min(1e6));
     let progressing = args.progressing();
     let stop = stopped_by_signals()?;
     let beginning = Instant::now();
     let command = secret::cut_words(command(words()).iter().map(String::as_str));
-    let run = begun(command, fingerpost_host::describe_beside_service(&std::env::temp_dir()));
+    let run = begun(
+        command,
+        fingerpost_host::describe_beside_service(&std::env::temp_dir()),
+    );
     let (writer, trouble) = open_writer(args.output.as_deref(), &run)?;
-    trouble.iter().chain(&target.notes).for_each(|sentence| say(sentence));
+    trouble
+        .iter()
+        .chain(&target.notes)
+        .for_each(|sentence| say(sentence));
     let (lately, latest) = args.live.then(channel).unzip();
-    let session = Prepared::new(args.level(), None).attach_service(&target.service, Some(length), lately);
+    let session =
+        Prepared::new(args.level(), None).attach_service(&target.service, Some(length), lately);
     let attached = began.elapsed();
     let progress = Progress::start("watching the service", length, progressing);
-    let Told { mut observations, recorded, refused, sampled, .. } = std::thread::scope(|threads| {
+    let Told {
+        mut observations,
+        recorded,
+        refused,
+        sampled,
+        ..
+    } = std::thread::scope(|threads| {
         // It ends with the session, which holds the other end.
         let told = &progress;
         latest.map(|latest| threads.spawn(move || live::tell(&latest, progressing, told)));
         wait(&target, length, &stop, &progress);
         session.finish()
     });
-    observations.first_mut().into_iter().for_each(|o| _ = o.totals.insert(ATTACH.to_owned(), attached.as_secs_f64()));
+    observations
+        .first_mut()
+        .into_iter()
+        .for_each(|o| _ = o.totals.insert(ATTACH.to_owned(), attached.as_secs_f64()));
     if let Some(why) = refused {
         anyhow::bail!(why);
     }
@@ -88,7 +109,9 @@ pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>
             hold,
             stop: &stop,
         };
-        match on_service(&running, &mut |change| progress.say(&format!("changing {change}"))) {
+        match on_service(&running, &mut |change| {
+            progress.say(&format!("changing {change}"))
+        }) {
             Ok(experiments) => {
                 run.experiments.clone_from(&experiments);
                 explanation = explanation.with_experiments(experiments);
@@ -100,13 +123,22 @@ pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>
     run.complete = true;
     run.duration_s = beginning.elapsed().as_secs_f64();
     fingerpost_host::after(&mut run.host);
-    let joined = args.client.as_deref().map_or(Ok(()), |path| client::join_fresh(&mut run, path, &stop, &progress));
+    let joined = args.client.as_deref().map_or(Ok(()), |path| {
+        client::join_fresh(&mut run, path, &stop, &progress)
+    });
     drop(progress);
-    if let (Ok(()), Some(both)) = (&joined, client::service_of(&run).filter(|_| args.client.is_some())) {
+    if let (Ok(()), Some(both)) = (
+        &joined,
+        client::service_of(&run).filter(|_| args.client.is_some()),
+    ) {
         explanation = both;
     }
     let kept = writer.finish(&run).map_err(|e| e.to_string());
-    Ok(Explained { explanation, ended: Ended { run, kept }, joined: joined.map_err(|e| e.to_string()) })
+    Ok(Explained {
+        explanation,
+        ended: Ended { run, kept },
+        joined: joined.map_err(|e| e.to_string()),
+    })
 }
 
 /// Follows the requests that were recorded, names the functions that had the CPU meanwhile, and has all of the requests
@@ -124,16 +156,24 @@ fn follow(
         (_, Some(Err(why))) => progress.say(&format!("its functions are not named: {why}")),
         _ => {}
     }
-    followed.iter_mut().for_each(|followed| count_by_bytes(followed, observations));
+    followed
+        .iter_mut()
+        .for_each(|followed| count_by_bytes(followed, observations));
     followed
 }
 
 /// Has the kernel's account of the bytes that its connections received tell how many requests came in all of the time.
 fn count_by_bytes(followed: &mut FollowedService, observations: &[Observation]) {
-    let total = |name: &str| observations.iter().find_map(|o| o.totals.get(name).copied());
-    if let (Some(bytes), Some(seconds), Some(watched)) =
-        (total(RECEIVED_BYTES), total(RECEIVED_SECONDS), total("elapsed.seconds"))
-    {
+    let total = |name: &str| {
+        observations
+            .iter()
+            .find_map(|o| o.totals.get(name).copied())
+    };
+    if let (Some(bytes), Some(seconds), Some(watched)) = (
+        total(RECEIVED_BYTES),
+        total(RECEIVED_SECONDS),
+        total("elapsed.seconds"),
+    ) {
         followed.count_by_bytes(bytes, seconds, watched);
     }
 }
@@ -143,7 +183,10 @@ fn wait(target: &Target, length: Duration, stop: &AtomicBool, progress: &Progres
     let begun = Instant::now();
     while begun.elapsed() < length && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK_EVERY.min(length.saturating_sub(begun.elapsed())));
-        progress.show("watching the service", begun.elapsed().as_secs_f64() / length.as_secs_f64());
+        progress.show(
+            "watching the service",
+            begun.elapsed().as_secs_f64() / length.as_secs_f64(),
+        );
         if !target.lives() {
             progress.say("the service has ended; what was seen until then is printed");
             return;
@@ -164,18 +207,35 @@ fn record(
     mut observations: Vec<Observation>,
     followed: Option<FollowedService>,
 ) -> (Explanation, Run) {
-    let elapsed = observations.iter().find_map(|o| o.totals.get("elapsed.seconds").copied()).unwrap_or(0.0);
-    let (paths, stretches, hardware) =
-        followed.map_or((None, Vec::new(), None), |f| (Some(f.paths), f.stretches, Some(f.hardware)));
-    let paths = paths.map(|paths| Paths { workload: WORKLOAD.to_owned(), params: params.clone(), ..paths });
+    let elapsed = observations
+        .iter()
+        .find_map(|o| o.totals.get("elapsed.seconds").copied())
+        .unwrap_or(0.0);
+    let (paths, stretches, hardware) = followed.map_or((None, Vec::new(), None), |f| {
+        (Some(f.paths), f.stretches, Some(f.hardware))
+    });
+    let paths = paths.map(|paths| Paths {
+        workload: WORKLOAD.to_owned(),
+        params: params.clone(),
+        ..paths
+    });
     let figures = figures(paths.as_ref(), &stretches, elapsed);
-    observations.extend(hardware.map(|(source, totals)| observation(report::HARDWARE, source, totals)));
-    let mut step = observation(STEP, "the service's own sockets".to_owned(), figures.to_totals());
+    observations
+        .extend(hardware.map(|(source, totals)| observation(report::HARDWARE, source, totals)));
+    let mut step = observation(
+        STEP,
+        "the service's own sockets".to_owned(),
+        figures.to_totals(),
+    );
     if stretches.is_empty() {
         step.totals.insert(PROGRAMS.to_owned(), 1.0);
         step.source = "the time of its processes".to_owned();
     } else {
-        run.measurements = service::rows(&params, &stretches, paths.as_ref().and_then(|p| p.whole_rate));
+        run.measurements = service::rows(
+            &params,
+            &stretches,
+            paths.as_ref().and_then(|p| p.whole_rate),
+        );
     }
     observations.push(step);
     label(&mut observations, WORKLOAD, &params);
@@ -188,12 +248,19 @@ fn record(
 }
 
 fn observation(observer: &str, source: String, totals: BTreeMap<String, f64>) -> Observation {
-    Observation { observer: observer.to_owned(), source, totals, ..Observation::default() }
+    Observation {
+        observer: observer.to_owned(),
+        source,
+        totals,
+        ..Observation::default()
+    }
 }
 
 /// Requests a second, and their mean latency in seconds; 0 where there were none.
 fn load(run: &Run) -> (f64, f64) {
-    let Some(paths) = run.paths.first().filter(|p| p.seconds > 0.0) else { return (0.0, 0.0) };
+    let Some(paths) = run.paths.first().filter(|p| p.seconds > 0.0) else {
+        return (0.0, 0.0);
+    };
     (paths.rate(), paths.latency.mean)
 }
 
@@ -209,19 +276,29 @@ fn figures(paths: Option<&Paths>, stretches: &[Stretch], elapsed: f64) -> StepFi
 pub fn closer(explained: &Explained, pids: &[i32]) -> Vec<String> {
     let id = &explained.ended.run.id;
     let run = match &explained.ended.kept {
-        Ok(path) if path.file_stem().is_some_and(|stem| stem.to_string_lossy() == *id) => id.clone(),
+        Ok(path)
+            if path
+                .file_stem()
+                .is_some_and(|stem| stem.to_string_lossy() == *id) =>
+        {
+            id.clone()
+        }
         // A word without a slash would be taken for a run of the archive.
         Ok(path) if !path.display().to_string().contains('/') => format!("./{}", path.display()),
         Ok(path) => path.display().to_string(),
         Err(_) => return Vec::new(),
     };
     let mut lines = vec![
-        format!("every chain, figure and cleared suspect: fingerpost explain {run} --format markdown"),
+        format!(
+            "every chain, figure and cleared suspect: fingerpost explain {run} --format markdown"
+        ),
         format!("the slowest requests as lines of time: fingerpost report {run} -o service.html"),
         format!("before and after a change: fingerpost compare {run} LATER"),
     ];
     if let Some(pid) = pids.first() {
-        lines.push(format!("which of its functions: perf record -g -p {pid} -- sleep 10"));
+        lines.push(format!(
+            "which of its functions: perf record -g -p {pid} -- sleep 10"
+        ));
     }
     lines
 }

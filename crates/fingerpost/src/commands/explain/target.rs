@@ -49,15 +49,26 @@ pub struct Target {
 impl Target {
     /// Whether any of its processes lives. Those of a group come and go, and an empty one may be filled again.
     pub fn lives(&self) -> bool {
-        let alive = |pid: &i32| sample::process(*pid).is_some_and(|s| !matches!(s.state, 'Z' | 'X'));
+        let alive =
+            |pid: &i32| sample::process(*pid).is_some_and(|s| !matches!(s.state, 'Z' | 'X'));
         self.service.pids.iter().any(alive) || self.service.groups.iter().any(|dir| dir.exists())
     }
 
     /// Its processes as they are now.
     pub fn pids(&self) -> Vec<i32> {
-        let below = self.service.groups.iter().flat_map(|dir| members::of_directory(dir));
+        let below = self
+            .service
+            .groups
+            .iter()
+            .flat_map(|dir| members::of_directory(dir));
         let own = std::process::id() as i32;
-        self.service.pids.iter().copied().chain(below).filter(|pid| *pid != own).collect()
+        self.service
+            .pids
+            .iter()
+            .copied()
+            .chain(below)
+            .filter(|pid| *pid != own)
+            .collect()
     }
 }
 
@@ -74,10 +85,19 @@ impl Args {
     /// Finds it. `label` is what it is called in the record, in place of its program's name.
     pub fn find(&self, label: Option<&str>) -> anyhow::Result<Target> {
         let mut target = match self {
-            Args { port: Some(port), .. } => by_port(*port)?,
-            Args { unit: Some(unit), .. } => by_unit(unit)?,
-            Args { cgroup: Some(path), .. } => by_cgroup(path)?,
-            Args { container: Some(wanted), .. } => by_container(wanted)?,
+            Args {
+                port: Some(port), ..
+            } => by_port(*port)?,
+            Args {
+                unit: Some(unit), ..
+            } => by_unit(unit)?,
+            Args {
+                cgroup: Some(path), ..
+            } => by_cgroup(path)?,
+            Args {
+                container: Some(wanted),
+                ..
+            } => by_container(wanted)?,
             Args { pid, .. } => by_pid(pid)?,
         };
         let all = target.pids();
@@ -93,10 +113,15 @@ impl Args {
 
 /// The program's name: that of the processes whose parents are none of them.
 fn name(pids: &[i32]) -> String {
-    let all: BTreeMap<i32, (i32, String)> =
-        pids.iter().filter_map(|&pid| sample::process(pid).map(|s| (pid, (s.parent, s.name)))).collect();
-    let first: BTreeSet<&str> =
-        all.values().filter(|(parent, _)| !all.contains_key(parent)).map(|(_, name)| name.as_str()).collect();
+    let all: BTreeMap<i32, (i32, String)> = pids
+        .iter()
+        .filter_map(|&pid| sample::process(pid).map(|s| (pid, (s.parent, s.name))))
+        .collect();
+    let first: BTreeSet<&str> = all
+        .values()
+        .filter(|(parent, _)| !all.contains_key(parent))
+        .map(|(_, name)| name.as_str())
+        .collect();
     let shown: Vec<&str> = first.iter().take(3).copied().collect();
     shown.join("+")
 }
@@ -104,7 +129,8 @@ fn name(pids: &[i32]) -> String {
 /// What cannot be said without root's rights.
 fn rights(pids: &[i32]) -> Option<String> {
     let unreadable = pids.iter().any(|pid| {
-        std::fs::read_dir(format!("/proc/{pid}/fd")).is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
+        std::fs::read_dir(format!("/proc/{pid}/fd"))
+            .is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
     });
     unreadable.then(|| {
         "of another user's processes only what /proc shows can be read: what their threads did, and not what they \
@@ -117,18 +143,39 @@ fn by_pid(pids: &[i32]) -> anyhow::Result<Target> {
     for &pid in pids {
         match sample::process(pid).filter(|_| pid > 0) {
             None => return usage(format!("there is no process {pid}")),
-            Some(stat) if matches!(stat.state, 'Z' | 'X') => return usage(format!("the process {pid} has ended")),
-            Some(_) if pid == std::process::id() as i32 => return usage("that is this command itself"),
+            Some(stat) if matches!(stat.state, 'Z' | 'X') => {
+                return usage(format!("the process {pid} has ended"));
+            }
+            Some(_) if pid == std::process::id() as i32 => {
+                return usage("that is this command itself");
+            }
             Some(_) => {}
         }
     }
-    let ports: BTreeSet<u16> = Answering::of(pids.iter().copied()).ports.into_iter().collect();
+    let ports: BTreeSet<u16> = Answering::of(pids.iter().copied())
+        .ports
+        .into_iter()
+        .collect();
     let params = match ports.first() {
         Some(port) if ports.len() == 1 => Params::new().with("port", i64::from(*port)),
-        Some(_) => Params::new().with("port", ports.iter().map(u16::to_string).collect::<Vec<_>>().join("+")),
+        Some(_) => Params::new().with(
+            "port",
+            ports
+                .iter()
+                .map(u16::to_string)
+                .collect::<Vec<_>>()
+                .join("+"),
+        ),
         None => Params::new(),
     };
-    Ok(Target { service: Service { pids: pids.to_vec(), groups: Vec::new() }, params, notes: Vec::new() })
+    Ok(Target {
+        service: Service {
+            pids: pids.to_vec(),
+            groups: Vec::new(),
+        },
+        params,
+        notes: Vec::new(),
+    })
 }
 
 fn by_port(port: u16) -> anyhow::Result<Target> {
@@ -140,7 +187,9 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
     };
     let told = SockDiag::open().and_then(|mut diag| diag.listening(take));
     if let Err(e) = told {
-        anyhow::bail!("the kernel does not tell which sockets listen ({e}); name the service by --pid");
+        anyhow::bail!(
+            "the kernel does not tell which sockets listen ({e}); name the service by --pid"
+        );
     }
     if listening.is_empty() {
         return usage(format!(
@@ -148,8 +197,15 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
              there: name it by --container"
         ));
     }
-    let holds = |pid: &i32| socket_inodes(std::iter::once(*pid)).iter().any(|inode| listening.contains(inode));
-    let mut pids: Vec<i32> = sample::numbers(Path::new("/proc")).into_iter().filter(holds).collect();
+    let holds = |pid: &i32| {
+        socket_inodes(std::iter::once(*pid))
+            .iter()
+            .any(|inode| listening.contains(inode))
+    };
+    let mut pids: Vec<i32> = sample::numbers(Path::new("/proc"))
+        .into_iter()
+        .filter(holds)
+        .collect();
     // What systemd listens for it gives to the service, and keeps too.
     if pids.len() > 1 {
         pids.retain(|pid| *pid != 1);
@@ -170,7 +226,12 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
     if first.len() > 1 {
         let told: Vec<String> = first
             .iter()
-            .map(|&pid| format!("{} ({pid})", sample::process(pid).map_or_else(String::new, |s| s.name)))
+            .map(|&pid| {
+                format!(
+                    "{} ({pid})",
+                    sample::process(pid).map_or_else(String::new, |s| s.name)
+                )
+            })
             .collect();
         notes.push(format!(
             "several services listen on port {port}, all of them are explained together: {}",
@@ -178,11 +239,22 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
         ));
     }
     let params = Params::new().with("port", i64::from(port));
-    Ok(Target { service: Service { pids, groups: Vec::new() }, params, notes })
+    Ok(Target {
+        service: Service {
+            pids,
+            groups: Vec::new(),
+        },
+        params,
+        notes,
+    })
 }
 
 fn by_unit(unit: &str) -> anyhow::Result<Target> {
-    let full = if unit.contains('.') { unit.to_owned() } else { format!("{unit}.service") };
+    let full = if unit.contains('.') {
+        unit.to_owned()
+    } else {
+        format!("{unit}.service")
+    };
     // systemd writes a dash of a name that is a path part as it is; templates have their instance in the name.
     let found = members::find(|part| part == full);
     of_groups(found, Params::new().with("unit", full.clone()), || {
@@ -199,19 +271,34 @@ fn by_unit(unit: &str) -> anyhow::Result<Target> {
 fn units() -> BTreeSet<String> {
     let named = |part: &&str| part.ends_with(".service");
     let all = members::find(|part| named(&part));
-    all.iter().filter_map(|found| found.path.rsplit('/').find(named).map(str::to_owned)).collect()
+    all.iter()
+        .filter_map(|found| found.path.rsplit('/').find(named).map(str::to_owned))
+        .collect()
 }
 
 fn by_cgroup(path: &Path) -> anyhow::Result<Target> {
     let params = Params::new().with("cgroup", path.to_string_lossy().into_owned());
     if path.join("cgroup.procs").exists() {
         if members::of_directory(path).is_empty() {
-            return usage(format!("the control group {} has no process", path.display()));
+            return usage(format!(
+                "the control group {} has no process",
+                path.display()
+            ));
         }
-        let service = Service { groups: vec![path.to_owned()], ..Service::default() };
-        return Ok(Target { service, params, notes: Vec::new() });
+        let service = Service {
+            groups: vec![path.to_owned()],
+            ..Service::default()
+        };
+        return Ok(Target {
+            service,
+            params,
+            notes: Vec::new(),
+        });
     }
-    let found = path.to_str().filter(|p| p.len() > 1 && p.starts_with('/')).and_then(members::at);
+    let found = path
+        .to_str()
+        .filter(|p| p.len() > 1 && p.starts_with('/'))
+        .and_then(members::at);
     of_groups(found.into_iter().collect(), params, || {
         format!("no process here is in a control group {}", path.display())
     })
@@ -220,14 +307,20 @@ fn by_cgroup(path: &Path) -> anyhow::Result<Target> {
 fn by_container(wanted: &str) -> anyhow::Result<Target> {
     let ids = containers::ids(wanted);
     let named = |part: &str| {
-        members::container(part).is_some_and(|id| ids.iter().any(|wanted| id.starts_with(wanted.as_str())))
+        members::container(part)
+            .is_some_and(|id| ids.iter().any(|wanted| id.starts_with(wanted.as_str())))
     };
     let found = members::find(named);
-    let different: BTreeSet<&str> =
-        found.iter().filter_map(|f| f.path.rsplit('/').find_map(members::container)).collect();
+    let different: BTreeSet<&str> = found
+        .iter()
+        .filter_map(|f| f.path.rsplit('/').find_map(members::container))
+        .collect();
     if different.len() > 1 {
         let told: Vec<&str> = different.iter().map(|id| &id[..12]).collect();
-        return usage(format!("“{wanted}” may be any of the containers {}; give more of its number", told.join(", ")));
+        return usage(format!(
+            "“{wanted}” may be any of the containers {}; give more of its number",
+            told.join(", ")
+        ));
     }
     of_groups(found, Params::new().with("container", wanted), || {
         format!(
@@ -238,7 +331,11 @@ fn by_container(wanted: &str) -> anyhow::Result<Target> {
 }
 
 /// The groups' directories; where they are not mounted here, the processes that are in them now.
-fn of_groups(found: Vec<Found>, params: Params, none: impl FnOnce() -> String) -> anyhow::Result<Target> {
+fn of_groups(
+    found: Vec<Found>,
+    params: Params,
+    none: impl FnOnce() -> String,
+) -> anyhow::Result<Target> {
     if found.is_empty() {
         return usage(none());
     }
@@ -249,5 +346,9 @@ fn of_groups(found: Vec<Found>, params: Params, none: impl FnOnce() -> String) -
             None => service.pids.extend(group.pids),
         }
     }
-    Ok(Target { service, params, notes: Vec::new() })
+    Ok(Target {
+        service,
+        params,
+        notes: Vec::new(),
+    })
 }

@@ -35,31 +35,51 @@ const MOST_TOLD: usize = 40;
 
 /// Prints what a roll-out changed.
 pub fn compare(args: CompareArgs) -> anyhow::Result<()> {
-    let treated =
-        args.treated.as_deref().map(super::given::names).transpose()?.map(|names| names.into_iter().collect());
-    let (before, after) = (super::given::open(&args.before)?, super::given::open(&args.after)?);
+    let treated = args
+        .treated
+        .as_deref()
+        .map(super::given::names)
+        .transpose()?
+        .map(|names| names.into_iter().collect());
+    let (before, after) = (
+        super::given::open(&args.before)?,
+        super::given::open(&args.after)?,
+    );
     let said = rollout::rollout(&before, &after, treated.as_ref())?;
     if args.format == Format::Json {
         return output::json(&said);
     }
     let hosts = |n: usize| counted(n as u64, "host");
-    let who = format!("{} got it, {} did not", hosts(said.treated), hosts(said.controls));
+    let who = format!(
+        "{} got it, {} did not",
+        hosts(said.treated),
+        hosts(said.controls)
+    );
     if !said.resolved {
         let few = "it takes 8 that did, and 8 or none that did not";
         return output::sentence(&format!(
             "Too few hosts are in both sweeps to say what changed: {who}; {few}. --treated names those that got it."
         ));
     }
-    let alone = if said.controls == 0 { " What happened to all hosts meanwhile is in these figures." } else { "" };
+    let alone = if said.controls == 0 {
+        " What happened to all hosts meanwhile is in these figures."
+    } else {
+        ""
+    };
     output::sentence(&format!(
         "{} of {} changed; {who}.{alone}",
         said.changed.len(),
         counted(said.looked_at as u64, "figure")
     ))?;
-    let mut lines: Vec<String> =
-        said.changed.iter().take(MOST_TOLD).map(|s| format!("  {}", show::changed(s))).collect();
+    let mut lines: Vec<String> = said
+        .changed
+        .iter()
+        .take(MOST_TOLD)
+        .map(|s| format!("  {}", show::changed(s)))
+        .collect();
     let more = said.changed.len().saturating_sub(MOST_TOLD);
-    lines.extend((more > 0).then(|| format!("  and {more} smaller changes: --format json has all")));
+    lines
+        .extend((more > 0).then(|| format!("  and {more} smaller changes: --format json has all")));
     output::lines(&lines)
 }
 
@@ -91,18 +111,33 @@ struct Day {
 /// Prints what each sweep says of one host, in the order of time.
 pub fn history(args: HistoryArgs) -> anyhow::Result<()> {
     if !nodes::is_name(&args.host) {
-        return usage(format!("“{}” cannot be the name of a node", clean(&args.host)));
+        return usage(format!(
+            "“{}” cannot be the name of a node",
+            clean(&args.host)
+        ));
     }
-    let mut sweeps = args.sweeps.iter().map(|dir| super::given::open(dir)).collect::<anyhow::Result<Vec<Sweep>>>()?;
+    let mut sweeps = args
+        .sweeps
+        .iter()
+        .map(|dir| super::given::open(dir))
+        .collect::<anyhow::Result<Vec<Sweep>>>()?;
     sweeps.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
     let (mut days, mut found, mut others) = (Vec::new(), false, Vec::new());
     for sweep in &sweeps {
         let mut hosts = judge::judge(sweep, false)?.hosts;
-        let host = hosts.iter().position(|host| host.node == args.host).map(|at| hosts.swap_remove(at));
+        let host = hosts
+            .iter()
+            .position(|host| host.node == args.host)
+            .map(|at| hosts.swap_remove(at));
         found |= host.is_some();
         others.extend(hosts.into_iter().map(|host| host.node));
         let (id, started) = (sweep.manifest.id.clone(), sweep.manifest.started.clone());
-        let day = Day { sweep: sweep.dir().display().to_string(), id, started, host };
+        let day = Day {
+            sweep: sweep.dir().display().to_string(),
+            id,
+            started,
+            host,
+        };
         // Judging takes a while of a large sweep: each is told as soon as it is known.
         match args.format {
             Format::Table => output::lines(&[day.line()])?,
@@ -111,20 +146,40 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<()> {
     }
     if !found {
         let near = suggest::nearest(&args.host, others.iter().map(String::as_str));
-        let meant = near.map_or(String::new(), |near| format!("; did you mean “{}”?", clean(near)));
-        return usage(format!("no sweep has a host “{}”{meant}", clean(&args.host)));
+        let meant = near.map_or(String::new(), |near| {
+            format!("; did you mean “{}”?", clean(near))
+        });
+        return usage(format!(
+            "no sweep has a host “{}”{meant}",
+            clean(&args.host)
+        ));
     }
-    if args.format == Format::Json { output::json(&days) } else { Ok(()) }
+    if args.format == Format::Json {
+        output::json(&days)
+    } else {
+        Ok(())
+    }
 }
 
 impl Day {
     /// For a person.
     fn line(&self) -> String {
         let (started, sweep) = (clean(&self.started), clean(&self.sweep));
-        let Some(host) = &self.host else { return format!("{started} {sweep}: this host is not in it") };
-        let strongest = host.slower.first().map_or(String::new(), |s| format!("; {}", show::said(s)));
-        let reason = host.reason.as_deref().map_or(String::new(), |reason| format!(": {}", clean(reason)));
-        format!("{started} {sweep}: {}{reason}{strongest}", show::words(host.standing))
+        let Some(host) = &self.host else {
+            return format!("{started} {sweep}: this host is not in it");
+        };
+        let strongest = host
+            .slower
+            .first()
+            .map_or(String::new(), |s| format!("; {}", show::said(s)));
+        let reason = host
+            .reason
+            .as_deref()
+            .map_or(String::new(), |reason| format!(": {}", clean(reason)));
+        format!(
+            "{started} {sweep}: {}{reason}{strongest}",
+            show::words(host.standing)
+        )
     }
 }
 
@@ -169,29 +224,54 @@ struct Told<'a> {
 /// Measures, and prints one line or document.
 pub fn check(args: CheckArgs) -> anyhow::Result<Done> {
     let sweep = super::given::open(&args.against)?;
-    let host_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host_name = || {
+        rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned()
+    };
     let name = args.name.clone().unwrap_or_else(host_name);
     if !nodes::is_name(&name) {
-        return usage(format!("“{}” cannot be the name of a node; give --name", clean(&name)));
+        return usage(format!(
+            "“{}” cannot be the name of a node; give --name",
+            clean(&name)
+        ));
     }
     let run = match (args.recorded, args.words.is_empty()) {
-        (true, _) => sweep.read(Pass::First, &name).or_else(|e| usage(e.to_string()))?,
+        (true, _) => sweep
+            .read(Pass::First, &name)
+            .or_else(|e| usage(e.to_string()))?,
         (false, false) => node::measure(&args.words, GIVEN_UP, false)?,
         (false, true) => node::measure(&bounded(&sweep.manifest.args), GIVEN_UP, false)?,
     };
     let said = checking::check(&sweep, &name, &run)?;
-    let beside = format!("{} beside {}", counted(said.rows as u64, "row"), counted(said.peers as u64, "peer"));
+    let beside = format!(
+        "{} beside {}",
+        counted(said.rows as u64, "row"),
+        counted(said.peers as u64, "peer")
+    );
     let (line, done) = match (said.standing, said.slower.first()) {
         (Standing::Suspected, Some(slower)) => {
-            let layer = said.layer.map_or(String::new(), |layer| format!(", layer {layer}"));
-            (format!("slow {name}: {}{layer}; {beside}", show::said(slower)), Done::FailOn)
+            let layer = said
+                .layer
+                .map_or(String::new(), |layer| format!(", layer {layer}"));
+            (
+                format!("slow {name}: {}{layer}; {beside}", show::said(slower)),
+                Done::FailOn,
+            )
         }
         (Standing::Ok, _) => (format!("ok {name}: {beside}"), Done::Well),
-        _ => (format!("unknown {name}: {beside}, and it takes 7 peers and a row in common"), Done::MeasurementFailed),
+        _ => (
+            format!("unknown {name}: {beside}, and it takes 7 peers and a row in common"),
+            Done::MeasurementFailed,
+        ),
     };
     match args.format {
         Format::Table => output::write(|out| writeln!(out, "{line}"))?,
-        Format::Json => output::json(&Told { node: &name, said: &said })?,
+        Format::Json => output::json(&Told {
+            node: &name,
+            said: &said,
+        })?,
     }
     Ok(done)
 }
@@ -216,7 +296,24 @@ mod tests {
 
     #[test]
     fn a_check_measures_what_the_sweep_did_in_its_own_time() {
-        let words = ["memory", "--profile", "thorough", "--budget=900", "--set", "size=1"].map(str::to_owned);
-        assert_eq!(bounded(&words), ["--profile=screen", "--budget=15", "memory", "--set", "size=1"]);
+        let words = [
+            "memory",
+            "--profile",
+            "thorough",
+            "--budget=900",
+            "--set",
+            "size=1",
+        ]
+        .map(str::to_owned);
+        assert_eq!(
+            bounded(&words),
+            [
+                "--profile=screen",
+                "--budget=15",
+                "memory",
+                "--set",
+                "size=1"
+            ]
+        );
     }
 }

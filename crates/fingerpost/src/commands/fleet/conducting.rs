@@ -90,7 +90,9 @@ impl Conducting<'_> {
             Engine::Slurm { .. } => self.leave_out_those_down(pass, &mut nodes)?,
             Engine::Ssh { .. } => {}
             Engine::Kubernetes(options) => {
-                hosts = self.cluster(options).able(&nodes, |node, reason| self.fail(pass, node, reason))?;
+                hosts = self
+                    .cluster(options)
+                    .able(&nodes, |node, reason| self.fail(pass, node, reason))?;
                 nodes.retain(|node| hosts.contains_key(node));
             }
         }
@@ -98,7 +100,11 @@ impl Conducting<'_> {
             return Ok(());
         }
         let all = nodes.len();
-        let rounds = if self.alone() { 1 } else { all.div_ceil(self.at_once) };
+        let rounds = if self.alone() {
+            1
+        } else {
+            all.div_ceil(self.at_once)
+        };
         let progress = Progress::start(
             &format!("measuring {}", counted(all as u64, "host")),
             (self.takes + AROUND) * rounds as u32,
@@ -114,7 +120,9 @@ impl Conducting<'_> {
                     Event::Began(node) => {
                         counts.running.insert(node);
                     }
-                    Event::Answered(node, Answer::Failed(reason)) if !last && engine::was_preempted(&reason) => {
+                    Event::Answered(node, Answer::Failed(reason))
+                        if !last && engine::was_preempted(&reason) =>
+                    {
                         counts.running.remove(&node);
                         taken_away.push(node);
                     }
@@ -139,7 +147,12 @@ impl Conducting<'_> {
             pool::pause(BEFORE_AGAIN, self.stop);
         }
         drop(progress);
-        say(&format!("{} measured, {} failed, in {:.0} s", counts.done, counts.failed, begun.elapsed().as_secs_f64()));
+        say(&format!(
+            "{} measured, {} failed, in {:.0} s",
+            counts.done,
+            counts.failed,
+            begun.elapsed().as_secs_f64()
+        ));
         trouble
     }
 
@@ -150,25 +163,45 @@ impl Conducting<'_> {
         hosts: &BTreeMap<String, String>,
         event: &mut dyn FnMut(Event),
     ) -> anyhow::Result<()> {
-        let job = format!("fingerpost-{}-{:08x}", self.sweep.manifest.id.to_lowercase(), fastrand::u32(..));
+        let job = format!(
+            "fingerpost-{}-{:08x}",
+            self.sweep.manifest.id.to_lowercase(),
+            fastrand::u32(..)
+        );
         if let Engine::Kubernetes(options) = &self.engine {
-            return self.cluster(options).run(&job, hosts, &self.sweep.manifest.args, event);
+            return self
+                .cluster(options)
+                .run(&job, hosts, &self.sweep.manifest.args, event);
         }
         let tasks = self.tasks(&job, nodes)?;
         let slurm = matches!(self.engine, Engine::Slurm { .. });
         let at_once = if self.alone() { 1 } else { self.at_once };
-        let wait = if slurm { QUEUED } else { Duration::from_secs(self.timeout + 60) };
+        let wait = if slurm {
+            QUEUED
+        } else {
+            Duration::from_secs(self.timeout + 60)
+        };
         // One job is asked about once.
         let mut of_all = None;
         let mut taken = |node: &str| {
-            if self.alone() { *of_all.get_or_insert_with(|| was_taken(&job, node)) } else { was_taken(&job, node) }
+            if self.alone() {
+                *of_all.get_or_insert_with(|| was_taken(&job, node))
+            } else {
+                was_taken(&job, node)
+            }
         };
         pool::run(&tasks, at_once, wait, self.stop, |told| {
             event(match told {
                 Event::Answered(node, Answer::Failed(reason))
-                    if slurm && reason.contains(pool::NO_RECORD) && !engine::was_preempted(&reason) && taken(&node) =>
+                    if slurm
+                        && reason.contains(pool::NO_RECORD)
+                        && !engine::was_preempted(&reason)
+                        && taken(&node) =>
                 {
-                    Event::Answered(node, Answer::Failed(format!("{reason}; its job {}", engine::PREEMPTED)))
+                    Event::Answered(
+                        node,
+                        Answer::Failed(format!("{reason}; its job {}", engine::PREEMPTED)),
+                    )
                 }
                 told => told,
             });
@@ -180,12 +213,23 @@ impl Conducting<'_> {
     }
 
     fn cluster<'b>(&'b self, options: &'b kubernetes::Options) -> Cluster<'b> {
-        Cluster { options, timeout: self.timeout, at_once: self.at_once, stop: self.stop }
+        Cluster {
+            options,
+            timeout: self.timeout,
+            at_once: self.at_once,
+            stop: self.stop,
+        }
     }
 
     /// Whether one child answers for all nodes.
     fn alone(&self) -> bool {
-        matches!(self.engine, Engine::Slurm { scavenge: false, .. })
+        matches!(
+            self.engine,
+            Engine::Slurm {
+                scavenge: false,
+                ..
+            }
+        )
     }
 
     /// Keeps an answer; says whether it is a record.
@@ -206,7 +250,10 @@ impl Conducting<'_> {
     fn fail(&self, pass: Pass, node: &str, reason: &str) -> anyhow::Result<()> {
         match pass {
             Pass::First => self.sweep.fail(node, reason)?,
-            Pass::Again => say(&format!("{node} was not measured again: {}", clean_short(reason, 200))),
+            Pass::Again => say(&format!(
+                "{node} was not measured again: {}",
+                clean_short(reason, 200)
+            )),
         }
         Ok(())
     }
@@ -220,20 +267,50 @@ impl Conducting<'_> {
         };
         let program = own_path()?;
         let task = |nodes: Vec<String>| {
-            let job = Job { name: job, nodes: &nodes, program: &program, timeout: self.timeout, words };
-            let words = std::iter::once("srun".to_owned()).chain(job.srun(options, scavenge)).collect();
-            Task { words, nodes, send_program: false }
+            let job = Job {
+                name: job,
+                nodes: &nodes,
+                program: &program,
+                timeout: self.timeout,
+                words,
+            };
+            let words = std::iter::once("srun".to_owned())
+                .chain(job.srun(options, scavenge))
+                .collect();
+            Task {
+                words,
+                nodes,
+                send_program: false,
+            }
         };
-        Ok(if scavenge { nodes.into_iter().map(|node| task(vec![node])).collect() } else { vec![task(nodes)] })
+        Ok(if scavenge {
+            nodes.into_iter().map(|node| task(vec![node])).collect()
+        } else {
+            vec![task(nodes)]
+        })
     }
 
     fn by_ssh(&self, config: Option<&String>, nodes: Vec<String>) -> anyhow::Result<Vec<Task>> {
         let (_, bytes) = super::node::own_file()?;
         let task = |node: String| {
-            let ssh =
-                ["ssh".to_owned()].into_iter().chain(config.iter().flat_map(|file| ["-F".to_owned(), (*file).clone()]));
-            let words = ssh.chain(engine::ssh(&node, bytes, self.timeout, &self.sweep.manifest.args)).collect();
-            Task { words, nodes: vec![node], send_program: true }
+            let ssh = ["ssh".to_owned()].into_iter().chain(
+                config
+                    .iter()
+                    .flat_map(|file| ["-F".to_owned(), (*file).clone()]),
+            );
+            let words = ssh
+                .chain(engine::ssh(
+                    &node,
+                    bytes,
+                    self.timeout,
+                    &self.sweep.manifest.args,
+                ))
+                .collect();
+            Task {
+                words,
+                nodes: vec![node],
+                send_program: true,
+            }
         };
         Ok(nodes.into_iter().map(task).collect())
     }
@@ -242,7 +319,12 @@ impl Conducting<'_> {
     fn leave_out_those_down(&self, pass: Pass, nodes: &mut Vec<String>) -> anyhow::Result<()> {
         let list = fingerpost_fleet::nodes::fold(nodes);
         let mut command = Command::new("sinfo");
-        command.args(["--noheader", "--Node", "--format=%N %T", &format!("--nodes={list}")]);
+        command.args([
+            "--noheader",
+            "--Node",
+            "--format=%N %T",
+            &format!("--nodes={list}"),
+        ]);
         let said = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(60))
             .context("cannot start Slurm's sinfo here (use a host of the cluster, or --ssh)")?;
         if !said.status.is_some_and(|status| status.success()) {
@@ -252,10 +334,15 @@ impl Conducting<'_> {
             ));
         }
         let text = String::from_utf8_lossy(&said.stdout);
-        let states: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.trim().split_once(' ')).collect();
+        let states: BTreeMap<&str, &str> = text
+            .lines()
+            .filter_map(|line| line.trim().split_once(' '))
+            .collect();
         let mut able = Vec::new();
         for node in nodes.drain(..) {
-            let reason = match states.get(node.as_str()).map(|state| state.trim_end_matches(['+', '$', '@', '^', '-']))
+            let reason = match states
+                .get(node.as_str())
+                .map(|state| state.trim_end_matches(['+', '$', '@', '^', '-']))
             {
                 Some("idle" | "mixed" | "allocated" | "completing" | "reserved" | "planned") => {
                     able.push(node);
@@ -284,7 +371,12 @@ fn was_taken(job: &str, node: &str) -> bool {
         &format!("--nodelist={node}"),
     ]);
     let said = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(30));
-    said.is_ok_and(|said| said.stdout.trim_ascii().first().is_some_and(u8::is_ascii_digit))
+    said.is_ok_and(|said| {
+        said.stdout
+            .trim_ascii()
+            .first()
+            .is_some_and(u8::is_ascii_digit)
+    })
 }
 
 /// Cancels the jobs of this name, which nobody else's has.
@@ -294,14 +386,18 @@ fn cancel(job: &str) {
         Instant::now() + Duration::from_secs(30),
     );
     if !cancelled.is_ok_and(|said| said.status.is_some_and(|status| status.success())) {
-        say(&format!("the job could not be cancelled; do it by `scancel --name={job}`"));
+        say(&format!(
+            "the job could not be cancelled; do it by `scancel --name={job}`"
+        ));
     }
 }
 
 /// This program's file as the nodes see it by a shared path.
 pub fn own_path() -> anyhow::Result<String> {
     let path = std::env::current_exe().context("cannot tell where this program is")?;
-    path.to_str().map(str::to_owned).context("this program's path is no text that can be passed on")
+    path.to_str()
+        .map(str::to_owned)
+        .context("this program's path is no text that can be passed on")
 }
 
 #[cfg(test)]

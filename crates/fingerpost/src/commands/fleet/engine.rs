@@ -26,14 +26,20 @@ impl Slurm {
     /// The options as `srun` and `sbatch` take them. Without a time limit of the user's the job has the run's own: a
     /// short job is fitted in between others, and one of the partition's default might end before its runs.
     fn options(&self, timeout: u64) -> Vec<String> {
-        let time = self.time.clone().unwrap_or_else(|| (timeout + STARTING).div_ceil(60).to_string());
+        let time = self
+            .time
+            .clone()
+            .unwrap_or_else(|| (timeout + STARTING).div_ceil(60).to_string());
         let given = [
             ("partition", &self.partition),
             ("account", &self.account),
             ("reservation", &self.reservation),
             ("time", &Some(time)),
         ];
-        given.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| format!("--{name}={value}"))).collect()
+        given
+            .into_iter()
+            .filter_map(|(name, value)| value.as_ref().map(|value| format!("--{name}={value}")))
+            .collect()
     }
 }
 
@@ -50,7 +56,9 @@ pub const PREEMPTED: &str = "has been preempted";
 /// queue. Nothing is known of the host by that, and it is to be tried again.
 pub fn was_preempted(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
-    ["due to preemption", "due to job requeue", PREEMPTED].iter().any(|words| reason.contains(words))
+    ["due to preemption", "due to job requeue", PREEMPTED]
+        .iter()
+        .any(|words| reason.contains(words))
 }
 
 /// One job for one node or many, under a name by which it alone can be cancelled.
@@ -70,7 +78,12 @@ pub struct Job<'a> {
 impl Job<'_> {
     /// What each node runs, after the program.
     fn node_words(&self, slurm: &Slurm) -> Vec<String> {
-        let mut words = vec!["fleet".to_owned(), "node".into(), "--name-from".into(), "SLURMD_NODENAME".into()];
+        let mut words = vec![
+            "fleet".to_owned(),
+            "node".into(),
+            "--name-from".into(),
+            "SLURMD_NODENAME".into(),
+        ];
         words.push(format!("--timeout={}", self.timeout));
         words.extend(slurm.bcast.as_ref().map(|_| "--remove-self".to_owned()));
         words.push("--".into());
@@ -81,17 +94,38 @@ impl Job<'_> {
     /// The words of `srun`: one exclusive task a node. A node that dies ends nobody else's task.
     pub fn srun(&self, slurm: &Slurm, low_priority: bool) -> Vec<String> {
         let mut words = self.common(slurm);
-        words.extend(["--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--input=none", "--quiet"].map(str::to_owned));
+        words.extend(
+            [
+                "--no-kill",
+                "--kill-on-bad-exit=0",
+                "--wait=0",
+                "--input=none",
+                "--quiet",
+            ]
+            .map(str::to_owned),
+        );
         words.extend(low_priority.then(|| "--nice=10000".to_owned()));
-        words.extend(slurm.bcast.as_ref().map(|dir| format!("--bcast={}/{}", dir.trim_end_matches('/'), self.name)));
+        words.extend(
+            slurm
+                .bcast
+                .as_ref()
+                .map(|dir| format!("--bcast={}/{}", dir.trim_end_matches('/'), self.name)),
+        );
         words.push(self.program.to_owned());
         words.extend(self.node_words(slurm));
         words
     }
 
     fn common(&self, slurm: &Slurm) -> Vec<String> {
-        let mut words = vec![format!("--job-name={}", self.name), format!("--nodelist={}", nodes::fold(self.nodes))];
-        words.extend([format!("--nodes={}", self.nodes.len()), "--ntasks-per-node=1".into(), "--exclusive".into()]);
+        let mut words = vec![
+            format!("--job-name={}", self.name),
+            format!("--nodelist={}", nodes::fold(self.nodes)),
+        ];
+        words.extend([
+            format!("--nodes={}", self.nodes.len()),
+            "--ntasks-per-node=1".into(),
+            "--exclusive".into(),
+        ]);
         words.extend(slurm.options(self.timeout));
         words
     }
@@ -100,17 +134,31 @@ impl Job<'_> {
     /// The files are the nodes' own: `srun`'s placeholder `%N` is the name of the machine, which Slurm may know by
     /// another, and a requeued job would write over what came before.
     pub fn script(&self, slurm: &Slurm) -> String {
-        let options: String = self.common(slurm).iter().map(|word| format!("#SBATCH {word}\n")).collect();
+        let options: String = self
+            .common(slurm)
+            .iter()
+            .map(|word| format!("#SBATCH {word}\n"))
+            .collect();
         let mut words = self.node_words(slurm);
         words.splice(2..2, ["--into".to_owned(), ".".into()]);
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        let given: String =
-            self.words.iter().map(|word| format!(" {}", quoted(word).replace(['\n', '\r'], " "))).collect();
-        let given = if given.is_empty() { given } else { format!(" --{given}") };
-        let bcast = slurm.bcast.as_ref().map(|dir| format!("{}/{}", dir.trim_end_matches('/'), self.name));
-        let copy = bcast
+        let given: String = self
+            .words
+            .iter()
+            .map(|word| format!(" {}", quoted(word).replace(['\n', '\r'], " ")))
+            .collect();
+        let given = if given.is_empty() {
+            given
+        } else {
+            format!(" --{given}")
+        };
+        let bcast = slurm
+            .bcast
             .as_ref()
-            .map_or(String::new(), |to| format!("sbcast --force {} {}\n", quoted(self.program), quoted(to)));
+            .map(|dir| format!("{}/{}", dir.trim_end_matches('/'), self.name));
+        let copy = bcast.as_ref().map_or(String::new(), |to| {
+            format!("sbcast --force {} {}\n", quoted(self.program), quoted(to))
+        });
         let program = quoted(bcast.as_deref().unwrap_or(self.program));
         format!(
             "#!/bin/sh\n{options}#SBATCH --no-kill\n#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH \
@@ -145,12 +193,19 @@ pub fn ssh(host: &str, bytes: u64, timeout: u64, run: &[String]) -> Vec<String> 
     let options = "-T -S none -o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4";
     // The user's shell may be any: sh is asked for.
     let sh = format!("exec sh -c {}", quoted(&script));
-    options.split(' ').map(str::to_owned).chain(["--".to_owned(), host.to_owned(), sh]).collect()
+    options
+        .split(' ')
+        .map(str::to_owned)
+        .chain(["--".to_owned(), host.to_owned(), sh])
+        .collect()
 }
 
 /// A word as a shell takes it, whatever it holds.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '=' | ',' | ':' | '%' | '+');
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric()
+            || matches!(c, '-' | '_' | '.' | '/' | '=' | ',' | ':' | '%' | '+')
+    };
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
     } else {
@@ -165,13 +220,26 @@ mod tests {
     use super::*;
 
     fn job<'a>(nodes: &'a [String], words: &'a [String]) -> Job<'a> {
-        Job { name: "fingerpost-x", nodes, program: "/opt/fingerpost", timeout: 60, words }
+        Job {
+            name: "fingerpost-x",
+            nodes,
+            program: "/opt/fingerpost",
+            timeout: 60,
+            words,
+        }
     }
 
     #[test]
     fn one_exclusive_task_a_node_is_asked_for() {
-        let (nodes, words) = (["n1", "n2", "n3"].map(str::to_owned), ["--profile".to_owned(), "quick".into()]);
-        let slurm = Slurm { partition: Some("batch".into()), bcast: Some("/tmp/".into()), ..Slurm::default() };
+        let (nodes, words) = (
+            ["n1", "n2", "n3"].map(str::to_owned),
+            ["--profile".to_owned(), "quick".into()],
+        );
+        let slurm = Slurm {
+            partition: Some("batch".into()),
+            bcast: Some("/tmp/".into()),
+            ..Slurm::default()
+        };
         let said = job(&nodes, &words).srun(&slurm, false).join(" ");
         let begin = "--job-name=fingerpost-x --nodelist=n[1-3] --nodes=3 --ntasks-per-node=1 --exclusive \
             --partition=batch --time=3 --no-kill";
@@ -181,8 +249,9 @@ mod tests {
         assert!(said.ends_with(end), "{said}");
         let script = job(&nodes, &words).script(&Slurm::default());
         assert!(
-            script.starts_with("#!/bin/sh\n#SBATCH --job-name=fingerpost-x\n#SBATCH --nodelist=n[1-3]\n")
-                && script.contains("fleet node --into . --name-from")
+            script.starts_with(
+                "#!/bin/sh\n#SBATCH --job-name=fingerpost-x\n#SBATCH --nodelist=n[1-3]\n"
+            ) && script.contains("fleet node --into . --name-from")
         );
     }
 
@@ -193,7 +262,10 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let words = ssh("n1", PROGRAM.len() as u64, 60, &[]);
             let mut command = std::process::Command::new("sh");
-            command.arg("-c").arg(words.last().unwrap()).env("TMPDIR", dir.path());
+            command
+                .arg("-c")
+                .arg(words.last().unwrap())
+                .env("TMPDIR", dir.path());
             let mut sh = command
                 .stdin(std::process::Stdio::piped())
                 .stderr(err)
@@ -213,13 +285,23 @@ mod tests {
 
     #[test]
     fn no_word_leaves_its_quotes() {
-        assert_eq!([quoted("a b"), quoted("it's"), quoted(""), quoted("x=1")], ["'a b'", r"'it'\''s'", "''", "x=1"]);
+        assert_eq!(
+            [quoted("a b"), quoted("it's"), quoted(""), quoted("x=1")],
+            ["'a b'", r"'it'\''s'", "''", "x=1"]
+        );
         let words = ssh("n1", 10, 60, &["--set=$(reboot)".to_owned()]);
         let shown = std::process::Command::new("sh")
-            .args(["-c", &format!("printf '%s' {}", &words.last().unwrap()[11..])])
+            .args([
+                "-c",
+                &format!("printf '%s' {}", &words.last().unwrap()[11..]),
+            ])
             .output()
             .unwrap();
-        assert!(String::from_utf8(shown.stdout).unwrap().contains("-- '--set=$(reboot)'"));
+        assert!(
+            String::from_utf8(shown.stdout)
+                .unwrap()
+                .contains("-- '--set=$(reboot)'")
+        );
         assert_eq!(words[words.len() - 3..words.len() - 1], ["--", "n1"]);
     }
 }

@@ -42,7 +42,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         return Ok(done);
     }
     if std::io::stdout().is_terminal() {
-        return usage("Parquet is no text for a terminal: send it into a file, as in `--parquet > sweep.parquet`");
+        return usage(
+            "Parquet is no text for a terminal: send it into a file, as in `--parquet > sweep.parquet`",
+        );
     }
     // The guard before standard output is for text.
     let mut out = BufWriter::new(std::io::stdout());
@@ -52,7 +54,10 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 }
 
 /// The sweep's records, one after the other; one that cannot be read is told and left out.
-fn records<'a>(sweep: &'a Sweep, done: &'a mut Done) -> anyhow::Result<impl Iterator<Item = (String, Run)> + 'a> {
+fn records<'a>(
+    sweep: &'a Sweep,
+    done: &'a mut Done,
+) -> anyhow::Result<impl Iterator<Item = (String, Run)> + 'a> {
     let read = |node: String| match sweep.read(Pass::First, &node) {
         Ok(run) => Some((node, run)),
         Err(e) => {
@@ -70,8 +75,17 @@ fn csv(sweep: &Sweep, out: &mut dyn Write, done: &mut Done) -> std::io::Result<(
     for (node, run) in records(sweep, done).map_err(std::io::Error::other)? {
         for m in &run.measurements {
             let texts = figures::texts(&node, &run, m).map(|text| word(&text));
-            let figures = figures::of(m).map(|figure| figure.map_or(String::new(), |figure| figure.to_string()));
-            out.write_all(line(texts.into_iter().chain([m.version.to_string()]).chain(figures)).as_bytes())?;
+            let figures = figures::of(m)
+                .map(|figure| figure.map_or(String::new(), |figure| figure.to_string()));
+            out.write_all(
+                line(
+                    texts
+                        .into_iter()
+                        .chain([m.version.to_string()])
+                        .chain(figures),
+                )
+                .as_bytes(),
+            )?;
         }
     }
     Ok(())

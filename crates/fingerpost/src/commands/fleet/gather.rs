@@ -70,16 +70,26 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
         (Some(dir), _) => (super::given::open(dir)?, Pass::Again),
         (None, output) => {
             let asked: Vec<String> = asked_of(&args, &files)?.into_iter().collect();
-            (super::given::create(output.clone(), "gather", &asked, &args.words)?, Pass::First)
+            (
+                super::given::create(output.clone(), "gather", &asked, &args.words)?,
+                Pass::First,
+            )
         }
     };
-    let gathering = Gathering { sweep: &sweep, pass, table: Mutex::default() };
+    let gathering = Gathering {
+        sweep: &sweep,
+        pass,
+        table: Mutex::default(),
+    };
     let (mut kept, mut beside, mut failed, mut seen) = (0_u64, 0_u64, 0_u64, 0);
     let mut trouble = Ok(());
     let progress = progress_of(files.len());
     gathering.all(&files, |node, taken| {
         seen += 1;
-        progress.show(&format!("{seen} of {} files", files.len()), seen as f64 / files.len() as f64);
+        progress.show(
+            &format!("{seen} of {} files", files.len()),
+            seen as f64 / files.len() as f64,
+        );
         match taken {
             Ok(Taken::Kept) => kept += 1,
             Ok(Taken::Beside) => beside += 1,
@@ -89,7 +99,9 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
                 failed += 1;
                 match pass {
                     // One that goes well does not undo an error before it.
-                    Pass::First => sweep.fail(node, &reason).unwrap_or_else(|e| trouble = Err(e.into())),
+                    Pass::First => sweep
+                        .fail(node, &reason)
+                        .unwrap_or_else(|e| trouble = Err(e.into())),
                     Pass::Again => progress.say(&format!("{node}: {reason}")),
                 }
             }
@@ -99,42 +111,68 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
     drop(progress);
     trouble?;
     if pass == Pass::First {
-        let mut table = gathering.table.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut table = gathering
+            .table
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         table.hosts.sort_by(|a, b| a.node.cmp(&b.node));
         index::save(&index::path(sweep.dir()), &table);
-        failed = sweep.states()?.values().filter(|state| **state != State::Measured).count() as u64;
+        failed = sweep
+            .states()?
+            .values()
+            .filter(|state| **state != State::Measured)
+            .count() as u64;
     }
     let doubled = if beside == 0 {
         String::new()
     } else {
-        format!(", {} of a host that has one", counted(beside, "further record"))
+        format!(
+            ", {} of a host that has one",
+            counted(beside, "further record")
+        )
     };
     let shown = sweep.dir().display();
     say(&format!(
         "{} gathered{doubled}, {failed} without one; which hosts are slow: fingerpost fleet show {shown}",
         counted(kept, "record")
     ));
-    Ok(if failed == 0 { Done::Well } else { Done::MeasurementFailed })
+    Ok(if failed == 0 {
+        Done::Well
+    } else {
+        Done::MeasurementFailed
+    })
 }
 
 /// What shows how far it is, where it takes longer than a person cares to wait.
 fn progress_of(files: usize) -> Progress {
     let to = Progressing::unless(files < MANY);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    Progress::start(&format!("gathering {}", counted(files as u64, "file")), A_FILE * (files / cpus) as u32, to)
+    Progress::start(
+        &format!("gathering {}", counted(files as u64, "file")),
+        A_FILE * (files / cpus) as u32,
+        to,
+    )
 }
 
 /// The nodes of which something is known: every file is a row, also one whose record is none, and so is every node that
 /// was asked for.
 fn asked_of(args: &GatherArgs, files: &[(String, PathBuf)]) -> anyhow::Result<BTreeSet<String>> {
     let mut asked: BTreeSet<String> = files.iter().map(|(node, _)| node.clone()).collect();
-    asked.extend(args.nodes.as_deref().map(super::given::names).transpose()?.into_iter().flatten());
+    asked.extend(
+        args.nodes
+            .as_deref()
+            .map(super::given::names)
+            .transpose()?
+            .into_iter()
+            .flatten(),
+    );
     let path = args.dir.join(ASKED);
     if path.exists() {
         let read = open::beginning(&path, MOST_LIST);
         let list = read.or_else(|e| usage(format!("cannot read {}: {e}", path.display())))?;
         asked.extend(
-            nodes::parse(&String::from_utf8_lossy(&list)).or_else(|why| usage(format!("{}: {why}", path.display())))?,
+            nodes::parse(&String::from_utf8_lossy(&list))
+                .or_else(|why| usage(format!("{}: {why}", path.display())))?,
         );
     }
     Ok(asked)
@@ -162,11 +200,21 @@ impl Gathering<'_> {
     /// Takes the files, each by some thread, and tells of each on this one. Files of one node are one thread's, in
     /// their order, so that which of two records is the node's does not depend on which thread is faster. Stops at the
     /// first error of the sweep's own.
-    fn all<'a>(&self, files: &'a [(String, PathBuf)], mut tell: impl FnMut(&str, anyhow::Result<Taken>)) {
+    fn all<'a>(
+        &self,
+        files: &'a [(String, PathBuf)],
+        mut tell: impl FnMut(&str, anyhow::Result<Taken>),
+    ) {
         let of_nodes: Vec<&[(String, PathBuf)]> = files.chunk_by(|a, b| a.0 == b.0).collect();
-        let (cpus, stop) = (std::thread::available_parallelism().map_or(1, usize::from), AtomicBool::new(false));
-        let take = |of_node: &&'a [(String, PathBuf)], told: &dyn Fn((&'a str, anyhow::Result<Taken>))| {
-            of_node.iter().for_each(|(node, path)| told((node, self.take(node, path))))
+        let (cpus, stop) = (
+            std::thread::available_parallelism().map_or(1, usize::from),
+            AtomicBool::new(false),
+        );
+        let take = |of_node: &&'a [(String, PathBuf)],
+                    told: &dyn Fn((&'a str, anyhow::Result<Taken>))| {
+            of_node
+                .iter()
+                .for_each(|(node, path)| told((node, self.take(node, path))))
         };
         pool::each(&of_nodes, cpus, &stop, take, |(node, taken)| {
             stop.fetch_or(taken.is_err(), Ordering::Relaxed);
@@ -180,10 +228,15 @@ impl Gathering<'_> {
             Ok(run) => run,
             Err(reason) => return Ok(Taken::No(reason)),
         };
-        let Some(run) = self.sweep.put_run(self.pass, node, run)? else { return Ok(Taken::Beside) };
+        let Some(run) = self.sweep.put_run(self.pass, node, run)? else {
+            return Ok(Taken::Beside);
+        };
         if let (Pass::First, Some(stamp)) = (self.pass, self.sweep.stamp(node)) {
             // By the thread that read it: what it took is given back where it was taken.
-            self.table.lock().unwrap_or_else(PoisonError::into_inner).add(node, &run, stamp);
+            self.table
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .add(node, &run, stamp);
         }
         Ok(Taken::Kept)
     }
@@ -191,7 +244,8 @@ impl Gathering<'_> {
 
 /// The files of a directory that can be records, each with the node that its name names.
 fn files_of(dir: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
-    let entries = std::fs::read_dir(dir).or_else(|e| usage(format!("cannot list {}: {e}", dir.display())))?;
+    let entries =
+        std::fs::read_dir(dir).or_else(|e| usage(format!("cannot list {}: {e}", dir.display())))?;
     let mut files = Vec::new();
     for entry in entries {
         let path = entry?.path();
@@ -203,12 +257,19 @@ fn files_of(dir: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
             files.push((node.to_owned(), path.clone()));
         }
         if files.len() > nodes::MOST_NODES {
-            return usage(format!("{} holds more than {} files", dir.display(), nodes::MOST_NODES));
+            return usage(format!(
+                "{} holds more than {} files",
+                dir.display(),
+                nodes::MOST_NODES
+            ));
         }
     }
     files.sort();
     if files.is_empty() {
-        usage(format!("{} holds no NODE.json, NODE.json.gz or NODE.out", dir.display()))
+        usage(format!(
+            "{} holds no NODE.json, NODE.json.gz or NODE.out",
+            dir.display()
+        ))
     } else {
         Ok(files)
     }
@@ -249,6 +310,10 @@ fn printed(node: &str, path: &Path) -> Answer {
         return Answer::Failed("its output ends within a record".into());
     }
     // What the task said last is mostly why there is none: a host that did not answer, a program that is not there.
-    let said = if last.is_empty() { String::new() } else { format!(", and ends with “{last}”") };
+    let said = if last.is_empty() {
+        String::new()
+    } else {
+        format!(", and ends with “{last}”")
+    };
     answer.unwrap_or_else(|| Answer::Failed(format!("its output holds no record{said}")))
 }

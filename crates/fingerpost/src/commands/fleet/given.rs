@@ -34,17 +34,38 @@ fn near(dir: &Path) -> Option<String> {
     let name = dir.file_name()?.to_str()?;
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
     let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).ok()?;
-    let sweeps = entries.take(MOST_BESIDE).flatten().filter(|entry| entry.path().join(MANIFEST).is_file());
-    let names: Vec<String> = sweeps.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    let found = suggest::nearest(name, names.iter().map(String::as_str).filter(|other| *other != name))?;
+    let sweeps = entries
+        .take(MOST_BESIDE)
+        .flatten()
+        .filter(|entry| entry.path().join(MANIFEST).is_file());
+    let names: Vec<String> = sweeps
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    let found = suggest::nearest(
+        name,
+        names
+            .iter()
+            .map(String::as_str)
+            .filter(|other| *other != name),
+    )?;
     Some(
-        clean(&parent.map_or(Path::new(found).to_owned(), |parent| parent.join(found)).display().to_string())
-            .into_owned(),
+        clean(
+            &parent
+                .map_or(Path::new(found).to_owned(), |parent| parent.join(found))
+                .display()
+                .to_string(),
+        )
+        .into_owned(),
     )
 }
 
 /// Makes a sweep of these nodes in this directory, else in one by its id here; or says what to do where that is there.
-pub fn create(dir: Option<PathBuf>, engine: &str, nodes: &[String], args: &[String]) -> anyhow::Result<Sweep> {
+pub fn create(
+    dir: Option<PathBuf>,
+    engine: &str,
+    nodes: &[String],
+    args: &[String],
+) -> anyhow::Result<Sweep> {
     let now = jiff::Timestamp::now();
     let (id, started) = (new_id(now, fastrand::u32(..)), rfc3339(now));
     let dir = dir.unwrap_or_else(|| PathBuf::from(format!("sweep-{id}")));

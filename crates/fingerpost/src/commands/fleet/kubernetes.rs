@@ -36,7 +36,9 @@ pub struct Options {
 impl Options {
     /// The image, without which there is no Job.
     pub fn image(&self) -> anyhow::Result<&str> {
-        let good = |image: &&str| !image.is_empty() && !image.contains(|c: char| c.is_whitespace() || c.is_control());
+        let good = |image: &&str| {
+            !image.is_empty() && !image.contains(|c: char| c.is_whitespace() || c.is_control())
+        };
         let none = || {
             usage(
                 "--kubernetes needs --image IMAGE: one whose entry point is this program, such as `make image` builds",
@@ -54,8 +56,18 @@ impl Options {
         timeout: u64,
         words: &'a [String],
     ) -> anyhow::Result<Job<'a>> {
-        let (namespace, image, tolerate) = (self.namespace.as_deref(), self.image()?, self.tolerate);
-        Ok(Job { name, namespace, image, hosts, at_once, timeout, words, tolerate })
+        let (namespace, image, tolerate) =
+            (self.namespace.as_deref(), self.image()?, self.tolerate);
+        Ok(Job {
+            name,
+            namespace,
+            image,
+            hosts,
+            at_once,
+            timeout,
+            words,
+            tolerate,
+        })
     }
 }
 
@@ -87,31 +99,55 @@ pub struct Cluster<'a> {
 impl Cluster<'_> {
     fn kubectl(&self, words: &[&str]) -> Command {
         let mut command = Command::new("kubectl");
-        command.args(self.options.context.iter().map(|context| format!("--context={context}")));
-        command.args(self.options.namespace.iter().map(|namespace| format!("--namespace={namespace}")));
+        command.args(
+            self.options
+                .context
+                .iter()
+                .map(|context| format!("--context={context}")),
+        );
+        command.args(
+            self.options
+                .namespace
+                .iter()
+                .map(|namespace| format!("--namespace={namespace}")),
+        );
         command.arg("--request-timeout=60s").args(words);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         child::die_with_parent(&mut command);
         command
     }
 
     /// What kubectl says, up to a bound; the end of its complaint where it fails.
     fn asked(&self, words: &[&str], most: u64) -> anyhow::Result<Vec<u8>> {
-        let mut running = self.kubectl(words).spawn().context("cannot start kubectl")?;
+        let mut running = self
+            .kubectl(words)
+            .spawn()
+            .context("cannot start kubectl")?;
         let (out, err) = (running.stdout.take(), running.stderr.take());
         std::thread::scope(|scope| {
             let complaint = scope.spawn(move || pool::complaint(err, "none"));
             let said = scope.spawn(move || {
                 let mut said = Vec::new();
-                out.map(|out| out.take(most).read_to_end(&mut said)).transpose().map(|_| said)
+                out.map(|out| out.take(most).read_to_end(&mut said))
+                    .transpose()
+                    .map(|_| said)
             });
             let status = pool::ended_by(&mut running, Instant::now() + CALL)?;
             let said = said.join().unwrap_or_else(|_| Ok(Vec::new()))?;
             let complaint = complaint.join().unwrap_or_default();
             match status {
                 Some(status) if status.success() => Ok(said),
-                Some(status) => anyhow::bail!("kubectl {} ended with {status}: {complaint}", words[0]),
-                None => anyhow::bail!("kubectl {} did not answer within {} seconds", words[0], CALL.as_secs()),
+                Some(status) => {
+                    anyhow::bail!("kubectl {} ended with {status}: {complaint}", words[0])
+                }
+                None => anyhow::bail!(
+                    "kubectl {} did not answer within {} seconds",
+                    words[0],
+                    CALL.as_secs()
+                ),
             }
         })
     }
@@ -146,22 +182,42 @@ impl Cluster<'_> {
         event: &mut dyn FnMut(Event),
     ) -> anyhow::Result<()> {
         let hosts: Vec<String> = able.values().cloned().collect();
-        let job = self.options.job(name, &hosts, self.at_once, self.timeout, words)?;
-        let scratch = Scratch::create().context("cannot make a private directory for the manifest")?;
+        let job = self
+            .options
+            .job(name, &hosts, self.at_once, self.timeout, words)?;
+        let scratch =
+            Scratch::create().context("cannot make a private directory for the manifest")?;
         let file = scratch.subdir("fleet")?.join("job.yaml");
         std::fs::write(&file, kubernetes::yaml(&kubernetes::manifest(&job)))?;
-        let file = file.to_str().context("the directory for temporary files has a name that is no text")?;
-        self.asked(&["create", "-f", file], 1 << 20).or_else(|e| usage(format!("the Job cannot be made: {e:#}")))?;
+        let file = file
+            .to_str()
+            .context("the directory for temporary files has a name that is no text")?;
+        self.asked(&["create", "-f", file], 1 << 20)
+            .or_else(|e| usage(format!("the Job cannot be made: {e:#}")))?;
         let followed = self.follow(name, able, event);
         // Its pods go with it, those that still run too.
-        let words = ["delete", "job", name, "--cascade=background", "--wait=false", "--ignore-not-found"];
+        let words = [
+            "delete",
+            "job",
+            name,
+            "--cascade=background",
+            "--wait=false",
+            "--ignore-not-found",
+        ];
         if let Err(e) = self.asked(&words, 1 << 20) {
-            say(&format!("the Job could not be removed ({e:#}); do it by `kubectl delete job {name}`"));
+            say(&format!(
+                "the Job could not be removed ({e:#}); do it by `kubectl delete job {name}`"
+            ));
         }
         followed
     }
 
-    fn follow(&self, name: &str, able: &BTreeMap<String, String>, event: &mut dyn FnMut(Event)) -> anyhow::Result<()> {
+    fn follow(
+        &self,
+        name: &str,
+        able: &BTreeMap<String, String>,
+        event: &mut dyn FnMut(Event),
+    ) -> anyhow::Result<()> {
         let mut left: BTreeSet<&str> = able.keys().map(String::as_str).collect();
         let (mut began, mut taken) = (BTreeSet::new(), BTreeSet::new());
         let rounds = able.len().div_ceil(self.at_once.max(1)) as u32;
@@ -173,14 +229,24 @@ impl Cluster<'_> {
                 Err(_) if failures < MOST_FAILURES => failures += 1,
                 Err(e) => return Err(e),
             }
-            for pod in pods.iter().filter(|pod| !matches!(pod.phase, Phase::Waits(_))) {
-                let Some(node) = pod.node.as_deref().filter(|node| left.contains(node)) else { continue };
+            for pod in pods
+                .iter()
+                .filter(|pod| !matches!(pod.phase, Phase::Waits(_)))
+            {
+                let Some(node) = pod.node.as_deref().filter(|node| left.contains(node)) else {
+                    continue;
+                };
                 if began.insert(pod.name.clone()) {
                     event(Event::Began(node.to_owned()));
                 }
             }
-            for pod in pods.iter().filter(|pod| pod.phase == Phase::Ended && !self.stop.load(Ordering::Relaxed)) {
-                let Some(node) = pod.node.as_deref().filter(|node| left.contains(node)) else { continue };
+            for pod in pods
+                .iter()
+                .filter(|pod| pod.phase == Phase::Ended && !self.stop.load(Ordering::Relaxed))
+            {
+                let Some(node) = pod.node.as_deref().filter(|node| left.contains(node)) else {
+                    continue;
+                };
                 if taken.insert(pod.name.clone()) {
                     let answer = self.log_of(pod, node);
                     left.remove(node);
@@ -214,8 +280,10 @@ impl Cluster<'_> {
             Err(e) => return Answer::Failed(format!("its log cannot be read: {e:#}")),
         };
         let mut collector = Collector::default();
-        let mut answer =
-            Answer::Failed(format!("its pod ended and printed no record; its last words: {}", last_words(&said)));
+        let mut answer = Answer::Failed(format!(
+            "its pod ended and printed no record; its last words: {}",
+            last_words(&said)
+        ));
         for line in pool::lines(&said[..], LONGEST_LINE) {
             if let Some((_, got)) = collector.line(&line, |name| name == node) {
                 answer = got;
@@ -229,7 +297,9 @@ fn last_words(log: &[u8]) -> String {
     let end = &log[log.len().saturating_sub(1000)..];
     let text = String::from_utf8_lossy(end);
     clean_short(
-        text.lines().rfind(|line| !line.trim().is_empty() && wire::begun(line).is_none()).unwrap_or("none"),
+        text.lines()
+            .rfind(|line| !line.trim().is_empty() && wire::begun(line).is_none())
+            .unwrap_or("none"),
         160,
     )
 }
@@ -245,9 +315,15 @@ fn why_of(node: &str, pods: &[Pod]) -> Option<String> {
 
 /// Why nodes without a pod have no answer.
 fn why_none(pods: &[Pod]) -> String {
-    let waits = pods.iter().filter(|pod| pod.node.is_none()).find_map(|pod| match &pod.phase {
-        Phase::Waits(reason) => Some(reason.as_str()),
-        _ => None,
-    });
-    format!("no pod came to it in time: {}", waits.unwrap_or("no reason given"))
+    let waits = pods
+        .iter()
+        .filter(|pod| pod.node.is_none())
+        .find_map(|pod| match &pod.phase {
+            Phase::Waits(reason) => Some(reason.as_str()),
+            _ => None,
+        });
+    format!(
+        "no pod came to it in time: {}",
+        waits.unwrap_or("no reason given")
+    )
 }

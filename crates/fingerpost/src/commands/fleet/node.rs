@@ -43,33 +43,52 @@ pub struct Args {
 
 /// Measures, and prints the record or why there is none.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let of_variable = || args.name_from.as_ref().and_then(|variable| std::env::var(variable).ok());
+    let of_variable = || {
+        args.name_from
+            .as_ref()
+            .and_then(|variable| std::env::var(variable).ok())
+    };
     let name = args.name.clone().or_else(of_variable).unwrap_or_default();
     if !nodes::is_name(&name) {
         return usage("a node needs its name: --name NODE or --name-from VARIABLE");
     }
     if args.remove_self {
         // The running program keeps its file through /proc/self/exe, and so do its probes.
-        std::fs::remove_file(std::env::current_exe()?).context("cannot remove the copy of this program")?;
+        std::fs::remove_file(std::env::current_exe()?)
+            .context("cannot remove the copy of this program")?;
     }
     if let Some(dir) = &args.into {
-        return into(dir, &name, || measure(&args.words, args.timeout, args.while_stdin));
+        return into(dir, &name, || {
+            measure(&args.words, args.timeout, args.while_stdin)
+        });
     }
     crate::output::write(|out| writeln!(out, "{}", wire::began(&name)))?;
-    let told = measure(&args.words, args.timeout, args.while_stdin).and_then(|run| Ok(slim::pack(&run)?));
+    let told =
+        measure(&args.words, args.timeout, args.while_stdin).and_then(|run| Ok(slim::pack(&run)?));
     let lines = match &told {
         Ok(packed) => wire::lines(&name, packed),
         Err(e) => vec![wire::failure(&name, &exit::told(e))],
     };
     crate::output::write(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
-    Ok(if told.is_ok() { Done::Well } else { Done::MeasurementFailed })
+    Ok(if told.is_ok() {
+        Done::Well
+    } else {
+        Done::MeasurementFailed
+    })
 }
 
 /// Measures, and puts the record into a directory, or the reason why there is none as `fleet gather` reads it. A job
 /// that is requeued starts all its tasks again: a node that has its record keeps it, and what an attempt left in part
 /// was never put in place.
-fn into(dir: &Path, name: &str, measure: impl FnOnce() -> anyhow::Result<Run>) -> anyhow::Result<Done> {
-    let (record, reason) = (dir.join(format!("{name}.json.gz")), dir.join(format!("{name}.out")));
+fn into(
+    dir: &Path,
+    name: &str,
+    measure: impl FnOnce() -> anyhow::Result<Run>,
+) -> anyhow::Result<Done> {
+    let (record, reason) = (
+        dir.join(format!("{name}.json.gz")),
+        dir.join(format!("{name}.out")),
+    );
     if slim::from_path(&record).is_ok() {
         say(&format!("{name} has its record and is not measured again"));
         return Ok(Done::Well);
@@ -84,7 +103,10 @@ fn into(dir: &Path, name: &str, measure: impl FnOnce() -> anyhow::Result<Run>) -
         Err(e) => {
             let why = exit::told(&e);
             say(&format!("{name}: {}", clean_short(&why, 300)));
-            write_whole(&reason, format!("{}\n", wire::failure(name, &why)).as_bytes())?;
+            write_whole(
+                &reason,
+                format!("{}\n", wire::failure(name, &why)).as_bytes(),
+            )?;
             Ok(Done::MeasurementFailed)
         }
     }
@@ -99,9 +121,19 @@ pub fn measure(words: &[String], timeout: u64, while_stdin: bool) -> anyhow::Res
     let scratch = Scratch::create().context("cannot make a private directory for the run")?;
     let file = scratch.subdir("fleet")?.join("run.json");
     let mut command = Command::new("/proc/self/exe");
-    command.arg("run").args(words).arg("--quiet").arg("-o").arg(&file);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut running = child::die_with_parent(&mut command).spawn().context("cannot start the run")?;
+    command
+        .arg("run")
+        .args(words)
+        .arg("--quiet")
+        .arg("-o")
+        .arg(&file);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut running = child::die_with_parent(&mut command)
+        .spawn()
+        .context("cannot start the run")?;
     let group = running.id() as i32;
     if while_stdin {
         // That the input ends is the only sign of a connection that broke. The thread ends with the process.
@@ -144,14 +176,23 @@ mod tests {
         let (record, reason) = (dir.path().join("n1.json.gz"), dir.path().join("n1.out"));
         let failed = into(dir.path(), "n1", || anyhow::bail!("no space"));
         assert!(matches!(failed, Ok(Done::MeasurementFailed)));
-        assert_eq!(std::fs::read_to_string(&reason).unwrap(), "FINGERPOST n1 failed no space\n");
+        assert_eq!(
+            std::fs::read_to_string(&reason).unwrap(),
+            "FINGERPOST n1 failed no space\n"
+        );
         let packed = slim::pack(&fixture::run()).unwrap();
         std::fs::write(&record, &packed[..packed.len() / 2]).unwrap();
-        assert!(matches!(into(dir.path(), "n1", || Ok(slim::slim(fixture::run()))), Ok(Done::Well)));
+        assert!(matches!(
+            into(dir.path(), "n1", || Ok(slim::slim(fixture::run()))),
+            Ok(Done::Well)
+        ));
         assert_eq!(slim::from_path(&record).unwrap().id, fixture::run().id);
         assert!(!reason.exists(), "the reason of the attempt before");
         let kept = std::fs::read(&record).unwrap();
-        assert!(matches!(into(dir.path(), "n1", || panic!("it is measured again")), Ok(Done::Well)));
+        assert!(matches!(
+            into(dir.path(), "n1", || panic!("it is measured again")),
+            Ok(Done::Well)
+        ));
         assert_eq!(std::fs::read(&record).unwrap(), kept);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }

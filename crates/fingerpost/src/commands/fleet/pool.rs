@@ -37,8 +37,20 @@ const LOOK: Duration = Duration::from_millis(100);
 const LAST: Duration = Duration::from_secs(10);
 
 /// Runs the tasks, `at_once` at a time, and tells `event` of each answer on this thread. Ends early when `stop` is set.
-pub fn run(tasks: &[Task], at_once: usize, timeout: Duration, stop: &AtomicBool, event: impl FnMut(Event)) {
-    each(tasks, at_once, stop, |task, tell| one(task, timeout, stop, &mut |event| tell(event)), event);
+pub fn run(
+    tasks: &[Task],
+    at_once: usize,
+    timeout: Duration,
+    stop: &AtomicBool,
+    event: impl FnMut(Event),
+) {
+    each(
+        tasks,
+        at_once,
+        stop,
+        |task, tell| one(task, timeout, stop, &mut |event| tell(event)),
+        event,
+    );
 }
 
 /// Does `work` with these, so many at a time, each by some thread, and tells of what it gives on this one as it comes.
@@ -56,8 +68,9 @@ pub fn each<'a, T: Sync, R: Send>(
         for _ in 0..at_once.clamp(1, all.len().max(1)) {
             let send = send.clone();
             scope.spawn(move || {
-                while let Some(one) =
-                    all.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed))
+                while let Some(one) = all
+                    .get(next.fetch_add(1, Ordering::Relaxed))
+                    .filter(|_| !stop.load(Ordering::Relaxed))
                 {
                     // That nobody listens is no reason to leave a child.
                     work(one, &|result| drop(send.send(result)));
@@ -71,7 +84,8 @@ pub fn each<'a, T: Sync, R: Send>(
 
 /// Runs one child to its end, its deadline or the stop.
 fn one(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) {
-    let mut open: std::collections::BTreeSet<&str> = task.nodes.iter().map(String::as_str).collect();
+    let mut open: std::collections::BTreeSet<&str> =
+        task.nodes.iter().map(String::as_str).collect();
     let reason = match followed(task, timeout, stop, &mut |event| {
         // Who answers twice is believed once.
         let counts = match &event {
@@ -90,16 +104,36 @@ fn one(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn FnMut(E
         return;
     }
     for node in open {
-        tell(Event::Answered(node.to_owned(), Answer::Failed(reason.clone())));
+        tell(Event::Answered(
+            node.to_owned(),
+            Answer::Failed(reason.clone()),
+        ));
     }
 }
 
-fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) -> anyhow::Result<String> {
+fn followed(
+    task: &Task,
+    timeout: Duration,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(Event),
+) -> anyhow::Result<String> {
     let mut command = Command::new(&task.words[0]);
-    let input = if task.send_program { Stdio::piped() } else { Stdio::null() };
-    command.args(&task.words[1..]).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let input = if task.send_program {
+        Stdio::piped()
+    } else {
+        Stdio::null()
+    };
+    command
+        .args(&task.words[1..])
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut running = child::die_with_parent(&mut command).spawn()?;
-    let (stdout, stderr, stdin) = (running.stdout.take(), running.stderr.take(), running.stdin.take());
+    let (stdout, stderr, stdin) = (
+        running.stdout.take(),
+        running.stderr.take(),
+        running.stdin.take(),
+    );
     let expected: std::collections::HashSet<&str> = task.nodes.iter().map(String::as_str).collect();
     let mut collector = Collector::default();
     std::thread::scope(|scope| {
@@ -123,7 +157,8 @@ fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn Fn
                     if let Some(node) = wire::begun(&line).filter(|node| expected.contains(node)) {
                         tell(Event::Began(node.to_owned()));
                     }
-                    if let Some((node, got)) = collector.line(&line, |node| expected.contains(node)) {
+                    if let Some((node, got)) = collector.line(&line, |node| expected.contains(node))
+                    {
                         tell(Event::Answered(node, got));
                     }
                 }
@@ -143,7 +178,10 @@ fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn Fn
         let complaint = complaints.join().unwrap_or_default();
         Ok(match late {
             true => format!("no answer within {} seconds", timeout.as_secs()),
-            false => format!("{} ended with {status} {NO_RECORD}; its last words: {complaint}", task.words[0]),
+            false => format!(
+                "{} ended with {status} {NO_RECORD}; its last words: {complaint}",
+                task.words[0]
+            ),
         })
     })
 }
@@ -172,7 +210,11 @@ pub fn lines(from: impl Read, longest: usize) -> impl Iterator<Item = String> {
     let mut from = BufReader::new(from);
     std::iter::from_fn(move || {
         let mut line = Vec::new();
-        from.by_ref().take(longest as u64).read_until(b'\n', &mut line).ok().filter(|read| *read > 0)?;
+        from.by_ref()
+            .take(longest as u64)
+            .read_until(b'\n', &mut line)
+            .ok()
+            .filter(|read| *read > 0)?;
         Some(String::from_utf8_lossy(&line).into_owned())
     })
 }
@@ -188,7 +230,9 @@ pub fn pause(time: Duration, stop: &AtomicBool) {
 /// The line of a child's complaints that says most: one that tells that the job was taken away, else the last;
 /// `none` where it has none. All is read, so that nothing is held up.
 pub fn complaint(from: Option<impl Read>, none: &str) -> String {
-    let Some(from) = from else { return String::new() };
+    let Some(from) = from else {
+        return String::new();
+    };
     let mut told = none.to_owned();
     for line in lines(from, 4096) {
         if !line.trim().is_empty() && !super::engine::was_preempted(&told) {
@@ -204,7 +248,11 @@ mod tests {
 
     fn answers(script: &str, nodes: &[&str], timeout: Duration) -> Vec<(String, Answer)> {
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let task = Task { words, nodes: nodes.iter().map(|n| (*n).to_owned()).collect(), send_program: false };
+        let task = Task {
+            words,
+            nodes: nodes.iter().map(|n| (*n).to_owned()).collect(),
+            send_program: false,
+        };
         let mut got = Vec::new();
         run(&[task], 4, timeout, &AtomicBool::new(false), |event| {
             if let Event::Answered(node, answer) = event {
@@ -220,32 +268,53 @@ mod tests {
             FINGERPOST x failed no; echo dead >&2; exit 7";
         let got = answers(script, &["n1", "n2"], Duration::from_secs(60));
         assert_eq!(got[0], ("n1".to_owned(), Answer::Failed("no space".into())));
-        let Answer::Failed(reason) = &got[1].1 else { panic!("{got:?}") };
+        let Answer::Failed(reason) = &got[1].1 else {
+            panic!("{got:?}")
+        };
         assert!(
-            got.len() == 2 && got[1].0 == "n2" && reason.contains("exit status: 7") && reason.ends_with("dead"),
+            got.len() == 2
+                && got[1].0 == "n2"
+                && reason.contains("exit status: 7")
+                && reason.ends_with("dead"),
             "{reason}"
         );
     }
 
     #[test]
     fn a_node_runs_when_it_says_so_and_not_when_its_child_was_started() {
-        let script =
-            "echo FINGERPOST n1 began; echo FINGERPOST x began; echo FINGERPOST n1 failed no; echo FINGERPOST n1 began";
+        let script = "echo FINGERPOST n1 began; echo FINGERPOST x began; echo FINGERPOST n1 failed no; echo FINGERPOST n1 began";
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let task = Task { words, nodes: ["n1", "n2"].map(str::to_owned).to_vec(), send_program: false };
+        let task = Task {
+            words,
+            nodes: ["n1", "n2"].map(str::to_owned).to_vec(),
+            send_program: false,
+        };
         let mut told = Vec::new();
-        run(&[task], 1, Duration::from_secs(60), &AtomicBool::new(false), |event| {
-            told.push(match event {
-                Event::Began(node) => format!("{node} began"),
-                Event::Answered(node, _) => format!("{node} answered"),
-            });
-        });
+        run(
+            &[task],
+            1,
+            Duration::from_secs(60),
+            &AtomicBool::new(false),
+            |event| {
+                told.push(match event {
+                    Event::Began(node) => format!("{node} began"),
+                    Event::Answered(node, _) => format!("{node} answered"),
+                });
+            },
+        );
         assert_eq!(told, ["n1 began", "n1 answered", "n2 answered"]);
     }
 
     #[test]
     fn a_child_that_hangs_is_ended_at_its_deadline() {
-        let got = answers("echo FINGERPOST n1 0 aaaa; exec sleep 1000", &["n1"], Duration::from_millis(200));
-        assert!(matches!(&got[0].1, Answer::Failed(reason) if reason.starts_with("no answer within")), "{got:?}");
+        let got = answers(
+            "echo FINGERPOST n1 0 aaaa; exec sleep 1000",
+            &["n1"],
+            Duration::from_millis(200),
+        );
+        assert!(
+            matches!(&got[0].1, Answer::Failed(reason) if reason.starts_with("no answer within")),
+            "{got:?}"
+        );
     }
 }

@@ -34,7 +34,12 @@ pub struct Args {
     #[arg(long)]
     kubernetes: bool,
     /// Nodes as Slurm and clush write them: 'node[001-512]', 'n[1-8]!n3'
-    #[arg(short = 'w', long, value_name = "NODES", required_unless_present = "resume")]
+    #[arg(
+        short = 'w',
+        long,
+        value_name = "NODES",
+        required_unless_present = "resume"
+    )]
     nodes: Option<String>,
     /// The sweep's directory, which must not be there; else one is made here
     #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
@@ -73,20 +78,33 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     // Of a sweep that goes on the words were checked when it began.
     let takes = time_of(&sweep.manifest.args).unwrap_or_default();
     let stop = conduct::stopped_by_signals()?;
-    let conducting =
-        Conducting { engine, sweep: &sweep, at_once: at_once(&args), timeout: args.timeout, takes, stop: &stop };
-    conducting.pass(Pass::First, wanted(&sweep)?).inspect_err(|_| {
-        // The engine does not answer: the same words can be given again.
-        if args.resume.is_none() {
-            sweep.withdraw();
-        }
-    })?;
+    let conducting = Conducting {
+        engine,
+        sweep: &sweep,
+        at_once: at_once(&args),
+        timeout: args.timeout,
+        takes,
+        stop: &stop,
+    };
+    conducting
+        .pass(Pass::First, wanted(&sweep)?)
+        .inspect_err(|_| {
+            // The engine does not answer: the same words can be given again.
+            if args.resume.is_none() {
+                sweep.withdraw();
+            }
+        })?;
     if args.controls > 0 && !stop.load(Ordering::Relaxed) {
         let done = sweep.measured(Pass::Again)?;
-        let (suspects, controls) = judge::to_confirm(&sweep, args.controls, |n| fastrand::usize(..n))?;
+        let (suspects, controls) =
+            judge::to_confirm(&sweep, args.controls, |n| fastrand::usize(..n))?;
         if !suspects.is_empty() && suspects.iter().any(|node| !done.contains(node)) {
             let hosts = |nodes: &[String]| counted(nodes.len() as u64, "host");
-            say(&format!("measuring again: {} beside {}", hosts(&suspects), hosts(&controls)));
+            say(&format!(
+                "measuring again: {} beside {}",
+                hosts(&suspects),
+                hosts(&controls)
+            ));
             let mut again: Vec<String> = suspects.into_iter().chain(controls).collect();
             // Suspects are not all measured before the controls: what these minutes do, they do to both.
             fastrand::shuffle(&mut again);
@@ -96,12 +114,23 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let verdicts = judge::judge(&sweep, false)?;
     show::table(&verdicts)?;
     let shown = sweep.dir().display();
-    say(&format!("the sweep is {shown}; `fingerpost fleet show {shown}` shows it again"));
-    let whole = sweep.states()?.values().all(|state| *state == State::Measured);
+    say(&format!(
+        "the sweep is {shown}; `fingerpost fleet show {shown}` shows it again"
+    ));
+    let whole = sweep
+        .states()?
+        .values()
+        .all(|state| *state == State::Measured);
     if stop.load(Ordering::Relaxed) {
-        say(&format!("interrupted; `fingerpost fleet run --resume {shown}` with the same engine goes on"));
+        say(&format!(
+            "interrupted; `fingerpost fleet run --resume {shown}` with the same engine goes on"
+        ));
     }
-    Ok(if whole && !stop.load(Ordering::Relaxed) { Done::Well } else { Done::MeasurementFailed })
+    Ok(if whole && !stop.load(Ordering::Relaxed) {
+        Done::Well
+    } else {
+        Done::MeasurementFailed
+    })
 }
 
 /// The hosts without a record: those left, those that failed, and those whose record cannot be read.
@@ -117,12 +146,29 @@ fn wanted(sweep: &Sweep) -> anyhow::Result<Vec<String>> {
 /// The name that the sweep keeps, and what it stands for.
 fn engine_of(args: &Args) -> anyhow::Result<(&'static str, Engine)> {
     Ok(match () {
-        () if args.slurm => ("slurm", Engine::Slurm { options: args.options.clone(), scavenge: args.scavenge }),
+        () if args.slurm => (
+            "slurm",
+            Engine::Slurm {
+                options: args.options.clone(),
+                scavenge: args.scavenge,
+            },
+        ),
         () if args.kubernetes => {
             args.kubernetes_options.image()?;
-            ("kubernetes", Engine::Kubernetes(args.kubernetes_options.clone()))
+            (
+                "kubernetes",
+                Engine::Kubernetes(args.kubernetes_options.clone()),
+            )
         }
-        () => ("ssh", Engine::Ssh { config: args.ssh_config.as_ref().map(|path| path.display().to_string()) }),
+        () => (
+            "ssh",
+            Engine::Ssh {
+                config: args
+                    .ssh_config
+                    .as_ref()
+                    .map(|path| path.display().to_string()),
+            },
+        ),
     })
 }
 
@@ -143,7 +189,11 @@ fn sweep_of(args: &Args, engine: &str) -> anyhow::Result<Sweep> {
     }
     let nodes = super::given::names(args.nodes.as_deref().unwrap_or_default())?;
     time_of(&args.words)?;
-    if args.words.iter().any(|word| word == "-o" || word.starts_with("--output")) {
+    if args
+        .words
+        .iter()
+        .any(|word| word == "-o" || word.starts_with("--output"))
+    {
         return usage("the records come to the sweep: leave -o out of the words after --");
     }
     // The command lines of srun and ssh can be read by every user of every node.

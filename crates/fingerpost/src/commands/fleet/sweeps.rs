@@ -32,7 +32,12 @@ pub struct ScriptArgs {
     #[arg(value_parser = ["slurm", "kubernetes"])]
     engine: String,
     /// Nodes as Slurm and clush write them
-    #[arg(short = 'w', long, value_name = "NODES", required_unless_present = "again")]
+    #[arg(
+        short = 'w',
+        long,
+        value_name = "NODES",
+        required_unless_present = "again"
+    )]
     nodes: Option<String>,
     /// Instead: this sweep's suspects and random hosts of their groups, to be measured again
     #[arg(long, value_name = "SWEEP", conflicts_with_all = ["nodes", "words"])]
@@ -56,11 +61,15 @@ pub struct ScriptArgs {
 pub fn script(args: ScriptArgs) -> anyhow::Result<()> {
     time_of(&args.words)?;
     let (nodes, words) = match &args.again {
-        None => (super::given::names(args.nodes.as_deref().unwrap_or_default())?, args.words.clone()),
+        None => (
+            super::given::names(args.nodes.as_deref().unwrap_or_default())?,
+            args.words.clone(),
+        ),
         Some(dir) => {
             let sweep = super::given::open(dir)?;
             let (suspects, controls) =
-                judge::to_confirm(&sweep, args.controls, |n| fastrand::usize(..n)).or_else(|e| usage(e.to_string()))?;
+                judge::to_confirm(&sweep, args.controls, |n| fastrand::usize(..n))
+                    .or_else(|e| usage(e.to_string()))?;
             if suspects.is_empty() {
                 say("no host is suspected: there is nothing to measure again");
                 return Ok(());
@@ -72,11 +81,19 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<()> {
     let name = format!("fingerpost-{:08x}", fastrand::u32(..));
     let text = if args.engine == "slurm" {
         let program = own_path()?;
-        Job { name: &name, nodes: &nodes, program: &program, timeout: args.timeout, words: &words }
-            .script(&args.options)
+        Job {
+            name: &name,
+            nodes: &nodes,
+            program: &program,
+            timeout: args.timeout,
+            words: &words,
+        }
+        .script(&args.options)
     } else {
         // A node's name is its host name, but where the site made it otherwise: the manifest can be changed.
-        let job = args.kubernetes.job(&name, &nodes, nodes.len(), args.timeout, &words)?;
+        let job = args
+            .kubernetes
+            .job(&name, &nodes, nodes.len(), args.timeout, &words)?;
         fingerpost_fleet::kubernetes::yaml(&fingerpost_fleet::kubernetes::manifest(&job))
     };
     output::write(|out| out.write_all(text.as_bytes()))
@@ -95,26 +112,60 @@ pub struct DrainArgs {
 
 /// Prints or runs the lines that drain the nodes that are slow for sure. Suspected ones are left.
 pub fn drain(args: DrainArgs) -> anyhow::Result<Done> {
-    let verdicts = judge::judge(&super::given::open(&args.sweep)?, false).or_else(|e| usage(e.to_string()))?;
-    if !verdicts.hosts.iter().any(|host| host.standing == Standing::Slow) {
+    let verdicts =
+        judge::judge(&super::given::open(&args.sweep)?, false).or_else(|e| usage(e.to_string()))?;
+    if !verdicts
+        .hosts
+        .iter()
+        .any(|host| host.standing == Standing::Slow)
+    {
         say("no host is slow by two measurements: there is nothing to drain");
     }
     let mut done = Done::Well;
-    for host in verdicts.hosts.iter().filter(|host| host.standing == Standing::Slow) {
+    for host in verdicts
+        .hosts
+        .iter()
+        .filter(|host| host.standing == Standing::Slow)
+    {
         let by = host
             .again
             .as_ref()
-            .map(|again| format!("{:.0} % slower than its peers, ", (again.ratio - 1.0) * 100.0))
+            .map(|again| {
+                format!(
+                    "{:.0} % slower than its peers, ",
+                    (again.ratio - 1.0) * 100.0
+                )
+            })
             .unwrap_or_default();
-        let (layer, cause) = (host.layer.unwrap_or("unknown"), host.cause.as_deref().unwrap_or("unknown"));
-        let reason = format!("fingerpost: {by}layer {layer}, cause {}, sweep {}", clean_short(cause, 40), verdicts.id);
-        let words =
-            ["update".to_owned(), format!("NodeName={}", host.node), "State=DRAIN".into(), format!("Reason={reason}")];
+        let (layer, cause) = (
+            host.layer.unwrap_or("unknown"),
+            host.cause.as_deref().unwrap_or("unknown"),
+        );
+        let reason = format!(
+            "fingerpost: {by}layer {layer}, cause {}, sweep {}",
+            clean_short(cause, 40),
+            verdicts.id
+        );
+        let words = [
+            "update".to_owned(),
+            format!("NodeName={}", host.node),
+            "State=DRAIN".into(),
+            format!("Reason={reason}"),
+        ];
         if !args.apply {
-            output::write(|out| writeln!(out, "scontrol update NodeName={} State=DRAIN Reason='{reason}'", host.node))?;
+            output::write(|out| {
+                writeln!(
+                    out,
+                    "scontrol update NodeName={} State=DRAIN Reason='{reason}'",
+                    host.node
+                )
+            })?;
             continue;
         }
-        let said = child::run_bounded(Command::new("scontrol").args(&words), Instant::now() + Duration::from_secs(60))?;
+        let said = child::run_bounded(
+            Command::new("scontrol").args(&words),
+            Instant::now() + Duration::from_secs(60),
+        )?;
         if !said.status.is_some_and(|status| status.success()) {
             let why = clean_short(String::from_utf8_lossy(&said.stderr).trim(), 200);
             say(&format!("{} could not be drained: {why}", host.node));

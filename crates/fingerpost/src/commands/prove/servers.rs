@@ -12,7 +12,8 @@ use fingerpost_labs::prove::servers::score::of_set;
 use fingerpost_labs::prove::servers::strength::Candidate;
 use fingerpost_labs::prove::servers::trial::own_network;
 use fingerpost_labs::prove::servers::{
-    Course, Outline, Row, Score, Set, Share, Taken, candidates, draw, judged, record, run as run_trial, score,
+    Course, Outline, Row, Score, Set, Share, Taken, candidates, draw, judged, record,
+    run as run_trial, score,
 };
 use fingerpost_record::suggest;
 use fingerpost_report::Style;
@@ -89,7 +90,12 @@ struct Document {
 }
 
 /// Runs trials, or judges recorded ones, and prints.
-pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool) -> anyhow::Result<Done> {
+pub fn run(
+    options: &Options,
+    format: Format,
+    quiet: bool,
+    in_own_network: bool,
+) -> anyhow::Result<Done> {
     let wanted = wanted(options)?;
     let begun = Instant::now();
     let (rows, seed, interrupted) = match &options.replay {
@@ -119,7 +125,10 @@ pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool)
         Format::Json => output::json(&document)?,
         Format::Table => output::write(|out| write(out, &document, &output::style(false)))?,
     }
-    Ok(status(document.trials.iter().map(|row| row.result), interrupted))
+    Ok(status(
+        document.trials.iter().map(|row| row.result),
+        interrupted,
+    ))
 }
 
 fn sets(options: &Options) -> Vec<Set> {
@@ -138,22 +147,38 @@ fn wanted(options: &Options) -> anyhow::Result<Vec<Candidate>> {
     let all = candidates(&sets(options));
     let matches = |c: &Candidate, glob: &str| {
         let glob = WildMatch::new(glob);
-        [c.set.name(), c.engine.name(), c.kind.cause(), c.kind.name].into_iter().any(|word| glob.matches(word))
+        [c.set.name(), c.engine.name(), c.kind.cause(), c.kind.name]
+            .into_iter()
+            .any(|word| glob.matches(word))
     };
-    if let Some(none) = options.only.iter().find(|glob| !all.iter().any(|c| matches(c, glob))) {
-        let words = all.iter().flat_map(|c| [c.set.name(), c.engine.name(), c.kind.cause(), c.kind.name]);
-        let near = suggest::or_else(none, words, || "`fingerpost prove --help` names the plants".to_owned());
+    if let Some(none) = options
+        .only
+        .iter()
+        .find(|glob| !all.iter().any(|c| matches(c, glob)))
+    {
+        let words = all
+            .iter()
+            .flat_map(|c| [c.set.name(), c.engine.name(), c.kind.cause(), c.kind.name]);
+        let near = suggest::or_else(none, words, || {
+            "`fingerpost prove --help` names the plants".to_owned()
+        });
         return usage(format!(
             "“{none}” matches no list (plants, apart), no server (mariadb, postgresql, sqlite, redis, nginx, proxy, \
              apache) and no plant; {near}"
         ));
     }
-    Ok(all.into_iter().filter(|c| options.only.iter().all(|glob| matches(c, glob))).collect())
+    Ok(all
+        .into_iter()
+        .filter(|c| options.only.iter().all(|glob| matches(c, glob)))
+        .collect())
 }
 
 /// The names of what can be planted in servers, each once.
 pub(super) fn plants() -> Vec<&'static str> {
-    let mut names: Vec<&str> = candidates(&[Set::Plants, Set::Apart]).iter().map(|c| c.kind.name).collect();
+    let mut names: Vec<&str> = candidates(&[Set::Plants, Set::Apart])
+        .iter()
+        .map(|c| c.kind.name)
+        .collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -168,7 +193,10 @@ fn replayed(file: &Path, options: &Options) -> anyhow::Result<Vec<Row>> {
                 let glob = WildMatch::new(glob);
                 glob.matches(outline.set.name())
                     || glob.matches(outline.engine.name())
-                    || outline.planted.iter().any(|p| glob.matches(&p.cause) || glob.matches(&p.kind))
+                    || outline
+                        .planted
+                        .iter()
+                        .any(|p| glob.matches(&p.cause) || glob.matches(&p.kind))
             })
     };
     let mut rows = Vec::new();
@@ -187,20 +215,38 @@ fn all(
     in_own_network: bool,
     stop: &AtomicBool,
 ) -> anyhow::Result<Vec<Row>> {
-    let mut scratch = Scratch::create_guarded().context("cannot make a private directory for the proof")?;
+    let mut scratch =
+        Scratch::create_guarded().context("cannot make a private directory for the proof")?;
     let dir = scratch.subdir("work")?;
     let cpus = cpus::choose(None)?;
     let host = fingerpost_host::describe_for(&dir, &cpus);
     let events = KeptOpen::default();
-    let course = Course { cpus: &cpus, host: &host, own_network: in_own_network, events: &events, stop };
-    let create = |path: &PathBuf| record::create(path).with_context(|| format!("cannot write {}", path.display()));
+    let course = Course {
+        cpus: &cpus,
+        host: &host,
+        own_network: in_own_network,
+        events: &events,
+        stop,
+    };
+    let create = |path: &PathBuf| {
+        record::create(path).with_context(|| format!("cannot write {}", path.display()))
+    };
     let mut file = options.record.as_ref().map(create).transpose()?;
-    let outlines: Vec<&Outline> = outlines.iter().filter(|o| options.nth.is_none_or(|n| o.number == n)).collect();
-    let progress =
-        Progress::start("planting causes in servers", EACH * outlines.len() as u32, Progressing::unless(quiet));
+    let outlines: Vec<&Outline> = outlines
+        .iter()
+        .filter(|o| options.nth.is_none_or(|n| o.number == n))
+        .collect();
+    let progress = Progress::start(
+        "planting causes in servers",
+        EACH * outlines.len() as u32,
+        Progressing::unless(quiet),
+    );
     let mut rows = Vec::new();
     for (i, outline) in outlines.iter().enumerate() {
-        progress.show(&format!("{} on {}", outline.name(), outline.engine.name()), i as f64 / outlines.len() as f64);
+        progress.show(
+            &format!("{} on {}", outline.name(), outline.engine.name()),
+            i as f64 / outlines.len() as f64,
+        );
         let taken = if own_network(outline) && !in_own_network {
             apart(outline, options, &dir)
         } else {
@@ -224,19 +270,34 @@ fn apart(outline: &Outline, options: &Options, dir: &Path) -> Taken {
     let path = dir.join(format!("trial-{}.jsonl", outline.number));
     let words = |command: &mut Command| {
         command.args(["--servers".to_owned(), format!("--nth={}", outline.number)]);
-        command.args([format!("--trials={}", options.trials), format!("--seed={}", options.seed)]);
-        options.only.iter().for_each(|glob| _ = command.args(["--only", glob]));
-        command.args(options.apart.then_some("--apart")).args(options.tuning.then_some("--tuning"));
+        command.args([
+            format!("--trials={}", options.trials),
+            format!("--seed={}", options.seed),
+        ]);
+        options
+            .only
+            .iter()
+            .for_each(|glob| _ = command.args(["--only", glob]));
+        command
+            .args(options.apart.then_some("--apart"))
+            .args(options.tuning.then_some("--tuning"));
         command.arg("--record").arg(&path);
     };
     let one = |_: &Output| {
         let mut taken = None;
-        record::read(&path, &mut |found| taken = Some(found)).ok().filter(|trials| *trials == 1).and(taken)
+        record::read(&path, &mut |found| taken = Some(found))
+            .ok()
+            .filter(|trials| *trials == 1)
+            .and(taken)
     };
     let taken = super::in_own_network(words, EACH * 12, one);
     let _ = std::fs::remove_file(&path);
     let (outline, seconds) = (outline.clone(), begun.elapsed().as_secs_f64());
-    taken.unwrap_or_else(|why| Taken { outline, seconds, result: Err(why) })
+    taken.unwrap_or_else(|why| Taken {
+        outline,
+        seconds,
+        result: Err(why),
+    })
 }
 
 /// Writes a row for each trial, then the figures over all and over each list.
@@ -252,31 +313,59 @@ fn write(out: &mut dyn Write, document: &Document, style: &Style) -> io::Result<
     ]);
     for row in &document.trials {
         grid.lines.push(Line::Cells(cells(row), tone(row.result)));
-        grid.lines.extend(row.reason.as_ref().map(|why| Line::Note(why.clone(), tone(row.result))));
+        grid.lines.extend(
+            row.reason
+                .as_ref()
+                .map(|why| Line::Note(why.clone(), tone(row.result))),
+        );
     }
-    let sets = [("All trials", &document.score), ("Open to tuning", &document.plants), ("Kept apart", &document.apart)];
+    let sets = [
+        ("All trials", &document.score),
+        ("Open to tuning", &document.plants),
+        ("Kept apart", &document.apart),
+    ];
     for (title, score) in sets {
         grid.lines.push(Line::Blank);
         grid.lines.push(Line::Heading(title.to_owned()));
         lines(score, &mut grid);
     }
     grid.lines.push(Line::Blank);
-    grid.lines.push(Line::Labelled("Took".into(), format!("{:.0} s", document.seconds), Tone::Plain));
+    grid.lines.push(Line::Labelled(
+        "Took".into(),
+        format!("{:.0} s", document.seconds),
+        Tone::Plain,
+    ));
     out.write_all(grid.render(style).as_bytes())
 }
 
 fn lines(score: &Score, grid: &mut Grid) {
-    let mut say = |label: &str, text: String| grid.lines.push(Line::Labelled(label.to_owned(), text, Tone::Plain));
+    let mut say = |label: &str, text: String| {
+        grid.lines
+            .push(Line::Labelled(label.to_owned(), text, Tone::Plain))
+    };
     say("Right cause first", shown(&score.first));
     say("Right cause among the first two", shown(&score.first_two));
     say("Right layer first", shown(&score.layer));
     say("Both of two causes", shown(&score.both));
     say("Accused in controls", shown(&score.false_accusations));
-    say("No cause named, where the effect was small or not resolved", shown(&score.nobody));
+    say(
+        "No cause named, where the effect was small or not resolved",
+        shown(&score.nobody),
+    );
     for bin in score.calibration.iter().filter(|b| b.right.all > 0) {
-        say(&format!("Right where {:.0} to {:.0} % was claimed", bin.from * 100.0, bin.to * 100.0), shown(&bin.right));
+        say(
+            &format!(
+                "Right where {:.0} to {:.0} % was claimed",
+                bin.from * 100.0,
+                bin.to * 100.0
+            ),
+            shown(&bin.right),
+        );
     }
-    say("Skipped, failed", format!("{}, {}", score.not_tried[0], score.not_tried[1]));
+    say(
+        "Skipped, failed",
+        format!("{}, {}", score.not_tried[0], score.not_tried[1]),
+    );
 }
 
 fn shown(share: &Share) -> String {
@@ -285,7 +374,13 @@ fn shown(share: &Share) -> String {
     }
     let percent = |n: f64| n * 100.0;
     let middle = percent(share.of as f64 / share.all as f64);
-    format!("{} of {} ({middle:.0} %, {:.0} to {:.0})", share.of, share.all, percent(share.low), percent(share.high))
+    format!(
+        "{} of {} ({middle:.0} %, {:.0} to {:.0})",
+        share.of,
+        share.all,
+        percent(share.low),
+        percent(share.high)
+    )
 }
 
 fn cells(row: &Row) -> Vec<String> {
@@ -293,8 +388,14 @@ fn cells(row: &Row) -> Vec<String> {
         row.outline.number.to_string(),
         row.outline.engine.name().to_owned(),
         row.outline.name(),
-        row.effect.map_or(String::new(), |e| format!("{:.2} ({:.2} to {:.2})", e.value, e.low, e.high)),
-        if row.tried() { named(&row.accused, 2) } else { String::new() },
+        row.effect.map_or(String::new(), |e| {
+            format!("{:.2} ({:.2} to {:.2})", e.value, e.low, e.high)
+        }),
+        if row.tried() {
+            named(&row.accused, 2)
+        } else {
+            String::new()
+        },
         share(&row.accused),
         word(row.result).to_owned(),
     ]

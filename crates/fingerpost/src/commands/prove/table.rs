@@ -22,15 +22,23 @@ pub fn write(out: &mut dyn Write, document: &Document, style: &Style) -> io::Res
         ("", Align::Left, 0),
     ]);
     for proof in &document.plants {
-        grid.lines.push(Line::Cells(cells(proof), tone(proof.result)));
-        grid.lines.extend(note(proof).map(|text| Line::Note(text, tone(proof.result))));
+        grid.lines
+            .push(Line::Cells(cells(proof), tone(proof.result)));
+        grid.lines
+            .extend(note(proof).map(|text| Line::Note(text, tone(proof.result))));
     }
     grid.lines.push(Line::Blank);
     let of = |[n, all]: [usize; 2]| format!("{n} of {all}");
-    let mut say = |label: &str, text: String| grid.lines.push(Line::Labelled(label.to_owned(), text, Tone::Plain));
+    let mut say = |label: &str, text: String| {
+        grid.lines
+            .push(Line::Labelled(label.to_owned(), text, Tone::Plain))
+    };
     say("Right cause first", of(document.named_first));
     say("Right layer first", of(document.layer_first));
-    say("False accusations", format!("on {} controls", of(document.false_accusations)));
+    say(
+        "False accusations",
+        format!("on {} controls", of(document.false_accusations)),
+    );
     say("Took", format!("{:.0} s", document.seconds));
     out.write_all(grid.render(style).as_bytes())
 }
@@ -45,7 +53,10 @@ fn cells(proof: &Proof) -> Vec<String> {
         // Where several were planted, as many are shown.
         when(tried, named(&proof.accused, proof.planted.len().max(1))),
         share(&proof.accused),
-        when(tried && first.is_some(), format!("{:.0} %", proof.unexplained * 100.0)),
+        when(
+            tried && first.is_some(),
+            format!("{:.0} %", proof.unexplained * 100.0),
+        ),
         proof.slower.map_or(String::new(), |s| format!("{s:.2}")),
         word(proof.result).to_owned(),
     ]
@@ -53,13 +64,23 @@ fn cells(proof: &Proof) -> Vec<String> {
 
 /// The first that were accused.
 pub(super) fn named(accused: &[Finding], most: usize) -> String {
-    let named: Vec<&str> = accused.iter().take(most).map(|f| f.cause.as_str()).collect();
-    if named.is_empty() { "nobody".to_owned() } else { named.join(", ") }
+    let named: Vec<&str> = accused
+        .iter()
+        .take(most)
+        .map(|f| f.cause.as_str())
+        .collect();
+    if named.is_empty() {
+        "nobody".to_owned()
+    } else {
+        named.join(", ")
+    }
 }
 
 /// What the first of them explains.
 pub(super) fn share(accused: &[Finding]) -> String {
-    accused.first().map_or(String::new(), |f| format!("{:.0} %", f.share * 100.0))
+    accused
+        .first()
+        .map_or(String::new(), |f| format!("{:.0} %", f.share * 100.0))
 }
 
 pub(super) fn word(result: Verdict) -> &'static str {
@@ -87,12 +108,18 @@ fn note(proof: &Proof) -> Option<String> {
     let verdict = match proof.result {
         Verdict::Missed => Some(format!("planted: {}. {}", proof.what, proof.headline)),
         Verdict::Wrong => {
-            let evidence = proof.accused.first().map_or(String::new(), |f| f.evidence.join("; "));
+            let evidence = proof
+                .accused
+                .first()
+                .map_or(String::new(), |f| f.evidence.join("; "));
             Some(format!("planted: {}. {evidence}", proof.what))
         }
         _ => None,
     };
-    let sentences: Vec<String> = [proof.reason.clone(), verdict].into_iter().flatten().collect();
+    let sentences: Vec<String> = [proof.reason.clone(), verdict]
+        .into_iter()
+        .flatten()
+        .collect();
     (!sentences.is_empty()).then(|| sentences.join(". "))
 }
 
@@ -103,12 +130,24 @@ mod tests {
 
     #[test]
     fn a_first_attempt_that_failed_is_told_whatever_the_second_one_says() {
-        let right = Proof { result: Verdict::Right, ..Proof::of(&PLANTS[0], Vec::new()) };
+        let right = Proof {
+            result: Verdict::Right,
+            ..Proof::of(&PLANTS[0], Vec::new())
+        };
         assert_eq!(note(&right), None);
-        let again =
-            |result| Proof { result, reason: Some("the first attempt failed: refused".into()), ..right.clone() };
-        assert_eq!(note(&again(Verdict::Right)).unwrap(), "the first attempt failed: refused");
+        let again = |result| Proof {
+            result,
+            reason: Some("the first attempt failed: refused".into()),
+            ..right.clone()
+        };
+        assert_eq!(
+            note(&again(Verdict::Right)).unwrap(),
+            "the first attempt failed: refused"
+        );
         let missed = note(&again(Verdict::Missed)).unwrap();
-        assert!(missed.starts_with("the first attempt failed: refused. planted: "), "{missed}");
+        assert!(
+            missed.starts_with("the first attempt failed: refused. planted: "),
+            "{missed}"
+        );
     }
 }

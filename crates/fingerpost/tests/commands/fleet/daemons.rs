@@ -8,7 +8,10 @@ use crate::common::until;
 
 /// Where a daemon is, or nothing when it is not installed; with CI=true that is a failure. All of these need root.
 fn found(name: &str) -> Option<PathBuf> {
-    let path = ["/usr/sbin", "/usr/bin"].iter().map(|dir| Path::new(dir).join(name)).find(|path| path.exists());
+    let path = ["/usr/sbin", "/usr/bin"]
+        .iter()
+        .map(|dir| Path::new(dir).join(name))
+        .find(|path| path.exists());
     let root = rustix::process::geteuid().is_root();
     assert!(
         path.is_some() && root || std::env::var_os("CI").is_none(),
@@ -19,8 +22,12 @@ fn found(name: &str) -> Option<PathBuf> {
 
 /// Ports that are free now.
 fn free_ports(n: usize) -> Vec<u16> {
-    let held: Vec<TcpListener> = (0..n).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    held.iter().map(|l| l.local_addr().unwrap().port()).collect()
+    let held: Vec<TcpListener> = (0..n)
+        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+        .collect();
+    held.iter()
+        .map(|l| l.local_addr().unwrap().port())
+        .collect()
 }
 
 /// A child that is ended when it goes out of scope.
@@ -29,7 +36,14 @@ struct Daemon(Child);
 impl Daemon {
     fn start(command: &mut Command, log: &Path) -> Daemon {
         let file = std::fs::File::create(log).unwrap();
-        Daemon(command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap())
+        Daemon(
+            command
+                .stdin(Stdio::null())
+                .stdout(file.try_clone().unwrap())
+                .stderr(file)
+                .spawn()
+                .unwrap(),
+        )
     }
 }
 
@@ -76,10 +90,18 @@ impl Sshd {
         );
         std::fs::write(dir.join("sshd_config"), config).unwrap();
         let mut command = Command::new(sshd);
-        command.args(["-D", "-e", "-f"]).arg(dir.join("sshd_config"));
+        command
+            .args(["-D", "-e", "-f"])
+            .arg(dir.join("sshd_config"));
         let daemon = Daemon::start(&mut command, &dir.join("log"));
-        until("sshd listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-        Some(Sshd { dir, port, _daemon: daemon })
+        until("sshd listens", || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        Some(Sshd {
+            dir,
+            port,
+            _daemon: daemon,
+        })
     }
 
     /// Writes the client's configuration: hosts that are this server, and hosts where nobody listens.
@@ -88,8 +110,11 @@ impl Sshd {
         let host = |name: &&str, port: u16| {
             format!("Host {name}\n  HostName 127.0.0.1\n  HostKeyAlias {name}\n  Port {port}\n")
         };
-        let mut text: String =
-            hosts.iter().map(|name| host(name, self.port)).chain(dead.iter().map(|name| host(name, closed))).collect();
+        let mut text: String = hosts
+            .iter()
+            .map(|name| host(name, self.port))
+            .chain(dead.iter().map(|name| host(name, closed)))
+            .collect();
         text += &format!(
             "Host *\n  User root\n  IdentitiesOnly yes\n  IdentityFile {0}/user\n  UserKnownHostsFile {0}/known\n  \
              StrictHostKeyChecking accept-new\n",
@@ -122,10 +147,16 @@ impl SlurmCluster {
         std::fs::create_dir_all(dir.join("state")).unwrap();
         let conf = dir.join("slurm.conf");
         std::fs::write(&conf, configuration(&dir, count)).unwrap();
-        let key: Vec<u8> =
-            (0..128).map(|_| 0).map(|_: u8| std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos() as u8).collect();
+        let key: Vec<u8> = (0..128)
+            .map(|_| 0)
+            .map(|_: u8| std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos() as u8)
+            .collect();
         std::fs::write(dir.join("key"), key).unwrap();
-        std::fs::set_permissions(dir.join("key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        std::fs::set_permissions(
+            dir.join("key"),
+            std::os::unix::fs::PermissionsExt::from_mode(0o600),
+        )
+        .unwrap();
         let at = |name: &str| dir.join(name).display().to_string();
         let mut command = Command::new(munged);
         command.args(["--foreground", "--force"]).args([
@@ -137,14 +168,25 @@ impl SlurmCluster {
         ]);
         let mut others = vec![Daemon::start(&mut command, &dir.join("munge.out"))];
         until("munged listens", || dir.join("munge.sock").exists());
-        others.push(Daemon::start(Command::new(ctld).arg("-D").env("SLURM_CONF", &conf), &dir.join("ctld.out")));
+        others.push(Daemon::start(
+            Command::new(ctld).arg("-D").env("SLURM_CONF", &conf),
+            &dir.join("ctld.out"),
+        ));
         let node = |n: usize| {
             let mut command = Command::new(&slurmd);
-            command.args(["-D", "-N", &format!("n{n}")]).env("SLURM_CONF", &conf);
+            command
+                .args(["-D", "-N", &format!("n{n}")])
+                .env("SLURM_CONF", &conf);
             Some(Daemon::start(&mut command, &dir.join(format!("n{n}.out"))))
         };
-        let cluster = SlurmCluster { nodes: (1..=count).map(node).collect(), conf, _others: others };
-        until("all nodes are idle", || (1..=count).all(|n| cluster.state(n) == "idle"));
+        let cluster = SlurmCluster {
+            nodes: (1..=count).map(node).collect(),
+            conf,
+            _others: others,
+        };
+        until("all nodes are idle", || {
+            (1..=count).all(|n| cluster.state(n) == "idle")
+        });
         Some(cluster)
     }
 
@@ -153,8 +195,12 @@ impl SlurmCluster {
     }
 
     fn says(&self, program: &str, words: &[&str]) -> String {
-        let output =
-            Command::new(program).args(words).env("SLURM_CONF", &self.conf).stdin(Stdio::null()).output().unwrap();
+        let output = Command::new(program)
+            .args(words)
+            .env("SLURM_CONF", &self.conf)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
@@ -166,18 +212,49 @@ impl SlurmCluster {
     /// Ends a node's daemon, and tells Slurm, which would find out by itself half a minute later.
     pub fn stop_node(&mut self, node: usize) {
         self.nodes[node - 1] = None;
-        self.says("scontrol", &["update", &format!("NodeName=n{node}"), "State=DOWN", "Reason=stopped"]);
+        self.says(
+            "scontrol",
+            &[
+                "update",
+                &format!("NodeName=n{node}"),
+                "State=DOWN",
+                "Reason=stopped",
+            ],
+        );
     }
 
     /// Submits a job that waits, on one node, and gives its id.
     pub fn submit(&self, node: usize) -> String {
-        self.says("sbatch", &["--parsable", "-o", "/dev/null", &format!("--nodelist=n{node}"), "--wrap", "sleep 600"])
+        self.says(
+            "sbatch",
+            &[
+                "--parsable",
+                "-o",
+                "/dev/null",
+                &format!("--nodelist=n{node}"),
+                "--wrap",
+                "sleep 600",
+            ],
+        )
     }
 
     /// Submits a job that takes a node from those of lower priority, for so many seconds, and gives its id.
     pub fn submit_urgent(&self, node: usize, seconds: u32) -> String {
         let (node, wrap) = (format!("--nodelist=n{node}"), format!("sleep {seconds}"));
-        self.says("sbatch", &["--parsable", "-o", "/dev/null", "-p", "urgent", "--exclusive", &node, "--wrap", &wrap])
+        self.says(
+            "sbatch",
+            &[
+                "--parsable",
+                "-o",
+                "/dev/null",
+                "-p",
+                "urgent",
+                "--exclusive",
+                &node,
+                "--wrap",
+                &wrap,
+            ],
+        )
     }
 
     /// Submits a script that lies in a directory, there, and gives the job's id.
@@ -188,35 +265,52 @@ impl SlurmCluster {
             .env("SLURM_CONF", &self.conf)
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
     /// Slurm's word for a job's state; nothing for one that has ended.
     pub fn job_state(&self, job: &str) -> String {
         let jobs = self.says("squeue", &["-h", "-o", "%i %T"]);
-        jobs.lines().find_map(|line| line.strip_prefix(job)?.strip_prefix(' ')).unwrap_or_default().to_owned()
+        jobs.lines()
+            .find_map(|line| line.strip_prefix(job)?.strip_prefix(' '))
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// The steps that run.
     pub fn steps(&self) -> Vec<String> {
-        self.says("squeue", &["-h", "-s", "-o", "%i"]).lines().map(str::to_owned).collect()
+        self.says("squeue", &["-h", "-s", "-o", "%i"])
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Lets a job that waits for its time begin.
     pub fn start_now(&self, job: &str) {
-        self.says("scontrol", &["update", &format!("JobId={job}"), "StartTime=now"]);
+        self.says(
+            "scontrol",
+            &["update", &format!("JobId={job}"), "StartTime=now"],
+        );
     }
 
     /// Whether the job was put into the queue again once. Its log does not always say so: on a busy node it is ended
     /// before it can.
     pub fn requeued(&self, job: &str) -> bool {
-        self.says("scontrol", &["show", "job", job]).contains("Restarts=1 ")
+        self.says("scontrol", &["show", "job", job])
+            .contains("Restarts=1 ")
     }
 
     /// The jobs that run, by id.
     pub fn running_jobs(&self) -> Vec<String> {
-        self.says("squeue", &["-h", "-t", "RUNNING", "-o", "%i"]).lines().map(str::to_owned).collect()
+        self.says("squeue", &["-h", "-t", "RUNNING", "-o", "%i"])
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Slurm's word for why a node is as it is.
@@ -242,7 +336,13 @@ impl Drop for SlurmCluster {
 }
 
 fn configuration(dir: &Path, count: usize) -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().split('.').next().unwrap().to_owned();
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .split('.')
+        .next()
+        .unwrap()
+        .to_owned();
     let ports = free_ports(count + 1);
     let dir = dir.display();
     let mut text = format!(

@@ -21,10 +21,19 @@ pub fn derived(run: &Run, found: &[Desktop]) -> Vec<Derived> {
                 all.push(of.exact(name("missed"), params(), COUNT, turns.missed));
             }
             let certain = !task.idle.doubtful && !task.loaded.doubtful;
-            all.extend(task.times.filter(|_| certain).map(|(value, least, most)| Derived {
-                interval: Some([least, most]),
-                ..of.exact(name("times"), told(&desktop.params, [("task", &task.name)]), RATIO, value)
-            }));
+            all.extend(
+                task.times
+                    .filter(|_| certain)
+                    .map(|(value, least, most)| Derived {
+                        interval: Some([least, most]),
+                        ..of.exact(
+                            name("times"),
+                            told(&desktop.params, [("task", &task.name)]),
+                            RATIO,
+                            value,
+                        )
+                    }),
+            );
         }
     }
     all

@@ -14,7 +14,11 @@ pub fn section(found: &[Desktop]) -> Section {
         @for desktop in found { (table(desktop)) }
         p class="skipped" { (MEANING) }
     };
-    Section { key: "desktop".into(), title: "Beside a loaded server".into(), body }
+    Section {
+        key: "desktop".into(),
+        title: "Beside a loaded server".into(),
+        body,
+    }
 }
 
 fn table(desktop: &Desktop) -> Markup {

@@ -11,7 +11,11 @@ use fingerpost_report::grid::apart;
 use fingerpost_report::lab::{Analysis, Labs, Shown};
 
 /// The analysis: of every server that a desktop's tasks were measured beside, whichever lab loads it.
-pub static ANALYSIS: Analysis = Analysis { before_requests: false, rank: 1, of };
+pub static ANALYSIS: Analysis = Analysis {
+    before_requests: false,
+    rank: 1,
+    of,
+};
 
 fn of(run: &Run, _: Labs) -> Option<Shown> {
     let found = analyse(run);

@@ -18,16 +18,27 @@ pub fn section(flops: &Flops) -> Section {
         @if !flops.columns.is_empty() { (chart(flops).draw()) (table(flops)) }
         (terms(sentences(flops)))
     };
-    Section { key: "flops-compilers".into(), title: "Floating point by compiler".into(), body }
+    Section {
+        key: "flops-compilers".into(),
+        title: "Floating point by compiler".into(),
+        body,
+    }
 }
 
 /// Each module's rate by compiler.
 fn chart(flops: &Flops) -> Chart {
     let point = |(step, rate): (usize, &Option<Estimate>)| {
-        rate.map(|e| Point { step, value: e.value, low: e.low, high: e.high })
+        rate.map(|e| Point {
+            step,
+            value: e.value,
+            low: e.low,
+            high: e.high,
+        })
     };
-    let series =
-        |c: &Column| Series { name: heading(c), points: c.modules.iter().enumerate().filter_map(point).collect() };
+    let series = |c: &Column| Series {
+        name: heading(c),
+        points: c.modules.iter().enumerate().filter_map(point).collect(),
+    };
     Chart {
         title: "Floating point by compiler".into(),
         across: "module".into(),
@@ -90,7 +101,9 @@ mod tests {
 
     #[test]
     fn the_table_holds_every_rate_and_hostile_text_stays_text() {
-        let page = section(&super::super::words::tests::example()).body.into_string();
+        let page = section(&super::super::words::tests::example())
+            .body
+            .into_string();
         assert_eq!(page.matches("1234").count(), 9);
         assert!(page.contains("error: &lt;no&gt;") && !page.contains('\u{1b}'));
     }

@@ -10,7 +10,9 @@ use fingerpost_report::words::{clean, percent};
 /// What the table is called.
 pub fn title(flops: &Flops) -> &'static str {
     match shares(flops) {
-        true => "Floating point by instruction mix and compiler (MFLOPS, and the share of the core's highest rate)",
+        true => {
+            "Floating point by instruction mix and compiler (MFLOPS, and the share of the core's highest rate)"
+        }
         false => "Floating point by instruction mix and compiler (MFLOPS)",
     }
 }
@@ -22,7 +24,11 @@ pub fn shares(flops: &Flops) -> bool {
 
 /// A compiler as the head of its column; where rows name none, what the column has.
 pub fn heading(column: &Column) -> String {
-    if column.compiler == UNNAMED { "MFLOPS".into() } else { clean(&column.compiler) }
+    if column.compiler == UNNAMED {
+        "MFLOPS".into()
+    } else {
+        clean(&column.compiler)
+    }
 }
 
 /// A rate in whole MFLOPS, as the published table has it.
@@ -32,24 +38,35 @@ pub fn mflops(rate: Option<f64>) -> String {
 
 /// A share of the core's highest rate.
 pub fn share(flops: &Flops, rate: Option<f64>) -> String {
-    rate.and_then(|rate| flops.share(rate)).map_or(String::new(), percent)
+    rate.and_then(|rate| flops.share(rate))
+        .map_or(String::new(), percent)
 }
 
 /// Sentences below the table: flags, the core's rates, compilers that failed.
 pub fn sentences(flops: &Flops) -> Vec<(String, String, Tone)> {
     let mut all = Vec::new();
-    let mut flags: Vec<&str> = flops.columns.iter().filter_map(|c| c.cflags.as_deref()).collect();
+    let mut flags: Vec<&str> = flops
+        .columns
+        .iter()
+        .filter_map(|c| c.cflags.as_deref())
+        .collect();
     flags.dedup();
     if !flags.is_empty() {
         all.push(("Flags".to_owned(), clean(&flags.join("; ")), Tone::Plain));
     }
-    all.extend(flops.limits.iter().map(|limit| (name(&limit.kind), limit_text(limit), Tone::Plain)));
     all.extend(
         flops
-            .failed
+            .limits
             .iter()
-            .map(|(compiler, reason)| (clean(compiler), format!("failed: {}", clean(reason)), Tone::Bad)),
+            .map(|limit| (name(&limit.kind), limit_text(limit), Tone::Plain)),
     );
+    all.extend(flops.failed.iter().map(|(compiler, reason)| {
+        (
+            clean(compiler),
+            format!("failed: {}", clean(reason)),
+            Tone::Bad,
+        )
+    }));
     all
 }
 
@@ -68,7 +85,9 @@ fn name(kind: &str) -> String {
 fn limit_text(limit: &Limit) -> String {
     let rate = Unit::FlopPerSecond.format(limit.flops);
     match (limit.formula(), limit.deviation()) {
-        (Some(formula), Some(deviation)) => format!("{rate}, {:+.1} % against {formula}", deviation * 100.0),
+        (Some(formula), Some(deviation)) => {
+            format!("{rate}, {:+.1} % against {formula}", deviation * 100.0)
+        }
         _ => rate,
     }
 }
@@ -82,9 +101,14 @@ pub fn answer(flops: &Flops) -> Option<String> {
         "built-in" => "The built-in code".to_owned(),
         compiler => format!("The code of {}", clean(compiler)),
     };
-    let among = if averages().count() > 1 { " is the fastest: it" } else { "" };
-    let core =
-        flops.share(rate).map_or(String::new(), |share| format!(", {:.0} % of the core's highest rate", share * 100.0));
+    let among = if averages().count() > 1 {
+        " is the fastest: it"
+    } else {
+        ""
+    };
+    let core = flops.share(rate).map_or(String::new(), |share| {
+        format!(", {:.0} % of the core's highest rate", share * 100.0)
+    });
     // In whole MFLOPS, as the table below has it.
     let rate = Unit::FlopPerSecond.format((rate / 1e6).round() * 1e6);
     Some(format!("{name}{among} reaches {rate} on average{core}."))
@@ -93,28 +117,52 @@ pub fn answer(flops: &Flops) -> Option<String> {
 /// The table with sentences below it.
 pub fn grid(flops: &Flops) -> Grid {
     let mix = [(Align::Left, 0)].into_iter().chain([(Align::Right, 3); 4]);
-    let rates_and_shares = flops.columns.iter().flat_map(|_| [(Align::Right, 0), (Align::Right, 2)]);
+    let rates_and_shares = flops
+        .columns
+        .iter()
+        .flat_map(|_| [(Align::Right, 0), (Align::Right, 2)]);
     let mut grid = Grid::untitled(mix.chain(rates_and_shares));
     grid.lines.push(Line::Heading(title(flops).to_owned()));
     if !flops.columns.is_empty() {
-        let titles = ["module", "FADD", "FSUB", "FMUL", "FDIV"].map(str::to_owned).into_iter();
-        let heads = flops.columns.iter().flat_map(|c| [heading(c), String::new()]);
-        grid.lines.push(Line::Cells(titles.chain(heads).collect(), Tone::Faint));
+        let titles = ["module", "FADD", "FSUB", "FMUL", "FDIV"]
+            .map(str::to_owned)
+            .into_iter();
+        let heads = flops
+            .columns
+            .iter()
+            .flat_map(|c| [heading(c), String::new()]);
+        grid.lines
+            .push(Line::Cells(titles.chain(heads).collect(), Tone::Faint));
         for (i, mix) in MIX.iter().enumerate() {
             let mixture = mix.iter().map(|percent| format!("{percent} %"));
             let start = std::iter::once(format!("  {}", i + 1)).chain(mixture);
-            grid.lines
-                .push(Line::Cells(start.chain(rates(flops, |c| c.modules[i].map(|e| e.value))).collect(), Tone::Plain));
+            grid.lines.push(Line::Cells(
+                start
+                    .chain(rates(flops, |c| c.modules[i].map(|e| e.value)))
+                    .collect(),
+                Tone::Plain,
+            ));
         }
         let start = ["  average", "", "", "", ""].map(str::to_owned).into_iter();
-        grid.lines.push(Line::Cells(start.chain(rates(flops, Column::average)).collect(), Tone::Strong));
+        grid.lines.push(Line::Cells(
+            start.chain(rates(flops, Column::average)).collect(),
+            Tone::Strong,
+        ));
     }
-    grid.lines.extend(sentences(flops).into_iter().map(|(label, text, tone)| Line::Labelled(label, text, tone)));
+    grid.lines.extend(
+        sentences(flops)
+            .into_iter()
+            .map(|(label, text, tone)| Line::Labelled(label, text, tone)),
+    );
     grid
 }
 
 fn rates(flops: &Flops, pick: impl Fn(&Column) -> Option<f64>) -> impl Iterator<Item = String> {
-    let cells: Vec<String> = flops.columns.iter().flat_map(|c| [mflops(pick(c)), share(flops, pick(c))]).collect();
+    let cells: Vec<String> = flops
+        .columns
+        .iter()
+        .flat_map(|c| [mflops(pick(c)), share(flops, pick(c))])
+        .collect();
     cells.into_iter()
 }
 
@@ -126,7 +174,14 @@ pub(crate) mod tests {
 
     /// Two compilers, one limit, one failure.
     pub fn example() -> Flops {
-        let at = |value: f64| Some(Estimate { value, low: value, high: value, confidence: 0.95 });
+        let at = |value: f64| {
+            Some(Estimate {
+                value,
+                low: value,
+                high: value,
+                confidence: 0.95,
+            })
+        };
         let column = |compiler: &str, cflags: Option<&str>, rate: f64| Column {
             compiler: compiler.into(),
             cflags: cflags.map(Into::into),
@@ -136,7 +191,12 @@ pub(crate) mod tests {
         partial.modules[2] = None;
         Flops {
             columns: vec![column("built-in", None, 1.234e9), partial],
-            limits: vec![Limit { kind: "vector_fma".into(), flops: 60e9, lanes: Some(8.0), frequency: Some(2e9) }],
+            limits: vec![Limit {
+                kind: "vector_fma".into(),
+                flops: 60e9,
+                lanes: Some(8.0),
+                frequency: Some(2e9),
+            }],
             failed: vec![("tcc\u{1b}[2J".into(), "flops.c:3: error: <no>".into())],
         }
     }
@@ -154,14 +214,19 @@ pub(crate) mod tests {
         let text = grid(&example()).render(&Style::default());
         assert!(!text.contains('\u{1b}'));
         let line = |start: &str| {
-            text.lines().find(|l| l.trim_start().starts_with(start)).unwrap_or_else(|| panic!("{start}: {text}"))
+            text.lines()
+                .find(|l| l.trim_start().starts_with(start))
+                .unwrap_or_else(|| panic!("{start}: {text}"))
         };
         assert_eq!(
             line("1 ").split_whitespace().collect::<Vec<_>>().join(" "),
             "1 50 % 0 % 43 % 7 % 1234 2.1 % 2000 3.3 %"
         );
         assert!(line("3 ").ends_with('–'));
-        assert_eq!(line("average").split_whitespace().collect::<Vec<_>>(), ["average", "1234", "2.1", "%", "–"]);
+        assert_eq!(
+            line("average").split_whitespace().collect::<Vec<_>>(),
+            ["average", "1234", "2.1", "%", "–"]
+        );
         assert!(
             line("Peak vector multiply-add")
                 .contains("-6.2 % against 8 lanes × 2 (multiply and add) × 2 units × 2.00 GHz")
@@ -178,7 +243,9 @@ pub(crate) mod tests {
         let mut two = example();
         two.columns[1].modules[2] = two.columns[1].modules[0];
         assert!(
-            answer(&two).unwrap().starts_with("The code of clang 14 is the fastest: it reaches 2.000 GFLOPS"),
+            answer(&two)
+                .unwrap()
+                .starts_with("The code of clang 14 is the fastest: it reaches 2.000 GFLOPS"),
             "{:?}",
             answer(&two)
         );

@@ -24,17 +24,26 @@ pub(super) struct Given {
 
 /// What a row has to give; nothing where it has no figure.
 pub(super) fn given(m: &Measurement) -> Option<Given> {
-    Some(Given { figure: Figure::of(m.estimate?, m.process_values()), doubtful: m.outcome == Outcome::Untrusted })
+    Some(Given {
+        figure: Figure::of(m.estimate?, m.process_values()),
+        doubtful: m.outcome == Outcome::Untrusted,
+    })
 }
 
 /// The cells of a row, the default's first.
 pub(super) fn cells(row: Vec<Option<Given>>, weights: &mut QuantileWeights) -> Vec<Option<Cell>> {
     let base = row.first().and_then(Option::as_ref);
-    let mut ratio = |(i, new): (usize, &Option<Given>)| ratio_to(base.filter(|_| i > 0)?, new.as_ref()?, weights);
+    let mut ratio = |(i, new): (usize, &Option<Given>)| {
+        ratio_to(base.filter(|_| i > 0)?, new.as_ref()?, weights)
+    };
     let ratios: Vec<Option<Ratio>> = row.iter().enumerate().map(&mut ratio).collect();
     let cell = |(given, ratio): (Option<Given>, Option<Ratio>)| {
         let Given { figure, doubtful } = given?;
-        Some(Cell { time: figure.estimate(), ratio, doubtful })
+        Some(Cell {
+            time: figure.estimate(),
+            ratio,
+            doubtful,
+        })
     };
     row.into_iter().zip(ratios).map(cell).collect()
 }

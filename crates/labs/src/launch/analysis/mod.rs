@@ -19,7 +19,8 @@ use cells::{Given, cells, given};
 /// What makes figures of another placement.
 const OTHER_PLACEMENT: &str = "name others with --set placements=…";
 /// The same where the machine is taken as it is.
-const OTHER_BOOT: &str = "boot with swap arranged in another way, record that, and compare the two runs";
+const OTHER_BOOT: &str =
+    "boot with swap arranged in another way, record that, and compare the two runs";
 /// A share of time that nobody notices.
 const THRESHOLD: f64 = 0.03;
 
@@ -81,32 +82,54 @@ pub struct Launch {
 
 /// The table of a run; nothing where it has no row of the laboratory.
 pub fn analyse(run: &Run) -> Option<Launch> {
-    let rows: Vec<&Measurement> =
-        run.measurements.iter().filter(|m| matches!(m.probe.as_str(), "launch.time" | "launch.sum")).collect();
+    let rows: Vec<&Measurement> = run
+        .measurements
+        .iter()
+        .filter(|m| matches!(m.probe.as_str(), "launch.time" | "launch.sum"))
+        .collect();
     if rows.is_empty() {
         return None;
     }
     let measured = |m: &&&Measurement| m.estimate.is_some();
-    let mut placements = distinct(rows.iter().filter(measured).filter_map(|m| m.params.text("placement")));
+    let mut placements = distinct(
+        rows.iter()
+            .filter(measured)
+            .filter_map(|m| m.params.text("placement")),
+    );
     // The run's own default was asked for first, but the rounds come in random order.
     let asked = asked_order(run);
     placements.sort_by_key(|p| asked.iter().position(|a| a == p).unwrap_or(usize::MAX));
-    let apps = distinct(rows.iter().filter(measured).filter_map(|m| m.params.text("app")));
+    let apps = distinct(
+        rows.iter()
+            .filter(measured)
+            .filter_map(|m| m.params.text("app")),
+    );
     let find = |probe: &str, app: Option<&str>, placement: &str| {
         rows.iter()
-            .find(|m| m.probe == probe && m.params.text("app") == app && m.params.text("placement") == Some(placement))
+            .find(|m| {
+                m.probe == probe
+                    && m.params.text("app") == app
+                    && m.params.text("placement") == Some(placement)
+            })
             .copied()
     };
     let mut weights = QuantileWeights::default();
     let line = |app: String| {
-        let row = placements.iter().map(|p| find("launch.time", Some(&app), p).and_then(given)).collect();
-        Line { cells: cells(row, &mut weights), app }
+        let row = placements
+            .iter()
+            .map(|p| find("launch.time", Some(&app), p).and_then(given))
+            .collect();
+        Line {
+            cells: cells(row, &mut weights),
+            app,
+        }
     };
     let lines: Vec<Line> = apps.into_iter().map(line).collect();
-    let sums = placements
-        .iter()
-        .enumerate()
-        .map(|(i, p)| find("launch.sum", None, p).and_then(given).or_else(|| added(&lines, i)));
+    let sums = placements.iter().enumerate().map(|(i, p)| {
+        find("launch.sum", None, p)
+            .and_then(given)
+            .or_else(|| added(&lines, i))
+    });
     let sum = cells(sums.collect(), &mut weights);
     let paging = paging(run, &placements);
     let missing = rows
@@ -114,10 +137,15 @@ pub fn analyse(run: &Run) -> Option<Launch> {
         .filter(|m| m.estimate.is_none())
         .map(|m| (m.params.to_string(), m.reason.clone().unwrap_or_default()));
     let mapped =
-        mapped(&Readings::of(run.observations.iter().filter(|o| o.workload == "launch" && o.observer == "mappings")));
+        mapped(&Readings::of(run.observations.iter().filter(|o| {
+            o.workload == "launch" && o.observer == "mappings"
+        })));
     let mut launch = Launch {
         missing: missing.collect(),
-        next: if rows.iter().any(|m| m.params.text("state") == Some("after-boot")) {
+        next: if rows
+            .iter()
+            .any(|m| m.params.text("state") == Some("after-boot"))
+        {
             OTHER_BOOT
         } else {
             OTHER_PLACEMENT
@@ -148,36 +176,63 @@ pub fn seconds(ns: f64) -> String {
 
 /// Placements in the order that the user asked for, or that the figures were printed in.
 fn asked_order(run: &Run) -> Vec<String> {
-    let setting =
-        run.command.iter().find_map(|word| word.strip_prefix("placements=").or(word.strip_prefix("--set=placements=")));
+    let setting = run.command.iter().find_map(|word| {
+        word.strip_prefix("placements=")
+            .or(word.strip_prefix("--set=placements="))
+    });
     match setting {
         Some(list) => list.split(',').map(|p| p.trim().to_owned()).collect(),
-        None => ["none", "default", "file", "loop", "zram"].map(str::to_owned).to_vec(),
+        None => ["none", "default", "file", "loop", "zram"]
+            .map(str::to_owned)
+            .to_vec(),
     }
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    names.filter(|name| seen.insert(*name)).map(str::to_owned).collect()
+    names
+        .filter(|name| seen.insert(*name))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The sum of a column where no sequence summed it: of published figures, whose errors are independent roundings.
 fn added(lines: &[Line], column: usize) -> Option<Given> {
-    let cells: Option<Vec<&Cell>> = lines.iter().map(|line| line.cells[column].as_ref()).collect();
+    let cells: Option<Vec<&Cell>> = lines
+        .iter()
+        .map(|line| line.cells[column].as_ref())
+        .collect();
     let cells = cells.filter(|cells| !cells.is_empty())?;
     let value: f64 = cells.iter().map(|c| c.time.value).sum();
-    let half = cells.iter().map(|c| ((c.time.high - c.time.low) / 2.0).powi(2)).sum::<f64>().sqrt();
-    let sum = Estimate { value, low: value - half, high: value + half, confidence: 0.95 };
-    Some(Given { figure: Figure::of(sum, Vec::new()), doubtful: cells.iter().any(|c| c.doubtful) })
+    let half = cells
+        .iter()
+        .map(|c| ((c.time.high - c.time.low) / 2.0).powi(2))
+        .sum::<f64>()
+        .sqrt();
+    let sum = Estimate {
+        value,
+        low: value - half,
+        high: value + half,
+        confidence: 0.95,
+    };
+    Some(Given {
+        figure: Figure::of(sum, Vec::new()),
+        doubtful: cells.iter().any(|c| c.doubtful),
+    })
 }
 
 fn paging(run: &Run, placements: &[String]) -> Vec<Paging> {
     let of = |placement: &String| {
         let seen = |o: &&fingerpost_record::Observation| {
-            o.workload == "launch" && o.observer == "paging" && o.params.text("placement") == Some(placement)
+            o.workload == "launch"
+                && o.observer == "paging"
+                && o.params.text("placement") == Some(placement)
         };
         let found = run.observations.iter().find(seen)?;
-        Some(Paging { placement: placement.clone(), totals: found.totals.clone() })
+        Some(Paging {
+            placement: placement.clone(),
+            totals: found.totals.clone(),
+        })
     };
     placements.iter().filter_map(of).collect()
 }
@@ -190,7 +245,10 @@ fn answer(sum: &[Option<Cell>]) -> Answer {
         Answer::Helps
     } else if ratios.iter().all(|r| r.low > 1.0 + THRESHOLD) {
         Answer::Hurts
-    } else if ratios.iter().all(|r| r.low > 1.0 - THRESHOLD && r.high < 1.0 + THRESHOLD) {
+    } else if ratios
+        .iter()
+        .all(|r| r.low > 1.0 - THRESHOLD && r.high < 1.0 + THRESHOLD)
+    {
         Answer::Same
     } else {
         Answer::Unresolved
@@ -207,12 +265,28 @@ fn sentence(launch: &Launch) -> String {
                 ratios can."
                 .into();
         }
-        return format!("One placement has figures, so there is nothing to compare it with: {}.", launch.next);
+        return format!(
+            "One placement has figures, so there is nothing to compare it with: {}.",
+            launch.next
+        );
     };
-    let (Some(ratio), Some(Some(base))) = (cell.ratio, launch.sum.first()) else { return String::new() };
-    let (default, name, count) = (&launch.placements[0], &launch.placements[best], launch.lines.len());
-    let times = format!("{} s against {} s under {default}", seconds(cell.time.value), seconds(base.time.value));
-    let range = format!("{:.2} times ({:.2}–{:.2})", ratio.value, ratio.low, ratio.high);
+    let (Some(ratio), Some(Some(base))) = (cell.ratio, launch.sum.first()) else {
+        return String::new();
+    };
+    let (default, name, count) = (
+        &launch.placements[0],
+        &launch.placements[best],
+        launch.lines.len(),
+    );
+    let times = format!(
+        "{} s against {} s under {default}",
+        seconds(cell.time.value),
+        seconds(base.time.value)
+    );
+    let range = format!(
+        "{:.2} times ({:.2}–{:.2})",
+        ratio.value, ratio.low, ratio.high
+    );
     let said = match launch.answer {
         Answer::Helps => {
             let whom = for_whom(launch, best);
@@ -230,7 +304,9 @@ fn sentence(launch: &Launch) -> String {
                  {range}."
             )
         }
-        _ => format!("{OPEN}under {name} the {count} applications take {times}, {range}; more rounds would decide it."),
+        _ => format!(
+            "{OPEN}under {name} the {count} applications take {times}, {range}; more rounds would decide it."
+        ),
     };
     let said = said + &untrusted(launch, best);
     if nothing_swapped(launch) {
@@ -254,7 +330,11 @@ pub fn doubt(launch: &Launch) -> String {
 /// Which of the two sums that are told is not to be trusted.
 fn untrusted(launch: &Launch, best: usize) -> String {
     let doubtful = |i: &usize| launch.sum[*i].as_ref().is_some_and(|cell| cell.doubtful);
-    let names: Vec<&str> = [0, best].iter().filter(|i| doubtful(i)).map(|i| launch.placements[*i].as_str()).collect();
+    let names: Vec<&str> = [0, best]
+        .iter()
+        .filter(|i| doubtful(i))
+        .map(|i| launch.placements[*i].as_str())
+        .collect();
     match names.as_slice() {
         [] => String::new(),
         [one] => format!(" The sum under {one} is untrusted."),
@@ -265,14 +345,23 @@ fn untrusted(launch: &Launch, best: usize) -> String {
 /// The placement other than the default that is fastest for certain: whose ratio's interval ends lowest. A lower ratio
 /// that may as well be above 1 proves nothing.
 fn best(launch: &Launch) -> Option<(usize, &Cell)> {
-    let cells = launch.sum.iter().enumerate().filter_map(|(i, cell)| cell.as_ref().map(|cell| (i, cell)));
+    let cells = launch
+        .sum
+        .iter()
+        .enumerate()
+        .filter_map(|(i, cell)| cell.as_ref().map(|cell| (i, cell)));
     let others = cells.filter_map(|(i, cell)| Some((i, cell, cell.ratio?.high)));
-    others.min_by(|a, b| a.2.total_cmp(&b.2)).map(|(i, cell, _)| (i, cell))
+    others
+        .min_by(|a, b| a.2.total_cmp(&b.2))
+        .map(|(i, cell, _)| (i, cell))
 }
 
 fn for_whom(launch: &Launch, placement: usize) -> String {
-    let ratios: Vec<(&str, Ratio)> =
-        launch.lines.iter().filter_map(|l| Some((l.app.as_str(), l.cells[placement].as_ref()?.ratio?))).collect();
+    let ratios: Vec<(&str, Ratio)> = launch
+        .lines
+        .iter()
+        .filter_map(|l| Some((l.app.as_str(), l.cells[placement].as_ref()?.ratio?)))
+        .collect();
     let helped: Vec<&(&str, Ratio)> = ratios.iter().filter(|(_, r)| r.high < 1.0).collect();
     match helped.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value)) {
         Some((app, ratio)) => format!(
@@ -288,8 +377,11 @@ fn for_whom(launch: &Launch, placement: usize) -> String {
 /// Whether paging was observed, and no page went to swap.
 fn nothing_swapped(launch: &Launch) -> bool {
     let outs = ["swap_out.pages", "zswap_out.pages"];
-    let outs: Vec<f64> =
-        launch.paging.iter().flat_map(|p| outs.iter().filter_map(|name| p.totals.get(*name).copied())).collect();
+    let outs: Vec<f64> = launch
+        .paging
+        .iter()
+        .flat_map(|p| outs.iter().filter_map(|name| p.totals.get(*name).copied()))
+        .collect();
     !outs.is_empty() && outs.iter().all(|pages| *pages == 0.0)
 }
 
@@ -316,7 +408,11 @@ mod tests {
         if values.is_empty() {
             return none;
         }
-        let process = |v: &f64| Process { value: Some(*v), samples: vec![*v], ..Process::default() };
+        let process = |v: &f64| Process {
+            value: Some(*v),
+            samples: vec![*v],
+            ..Process::default()
+        };
         let value = fingerpost_compare::references::median_interval(values);
         Measurement {
             outcome: Outcome::Measured,
@@ -328,7 +424,10 @@ mod tests {
     }
 
     fn run(rows: Vec<Measurement>) -> Run {
-        Run { measurements: rows, ..Run::default() }
+        Run {
+            measurements: rows,
+            ..Run::default()
+        }
     }
 
     fn two(default: &[f64], other: &[f64]) -> Run {
@@ -344,7 +443,10 @@ mod tests {
     fn the_sources_own_table_says_what_its_author_said() {
         let old = analyse(&fingerpost_compare::references::load("launch-10.0.4").unwrap()).unwrap();
         assert_eq!(old.placements, ["default", "single", "dual"]);
-        assert_eq!((old.lines.len(), old.lines[0].app.as_str()), (10, "Internet Connect"));
+        assert_eq!(
+            (old.lines.len(), old.lines[0].app.as_str()),
+            (10, "Internet Connect")
+        );
         assert_eq!(old.answer, Answer::Helps);
         // 44.2 s against 68.1 s.
         assert!(
@@ -353,10 +455,19 @@ mod tests {
             "{}",
             old.sentence
         );
-        assert!(old.sentence.contains("GraphicConverter 4.08 most (0.52 times)"), "{}", old.sentence);
+        assert!(
+            old.sentence
+                .contains("GraphicConverter 4.08 most (0.52 times)"),
+            "{}",
+            old.sentence
+        );
         let new = analyse(&fingerpost_compare::references::load("launch-10.1").unwrap()).unwrap();
         assert_eq!(new.answer, Answer::Helps);
-        assert!(new.sentence.contains("27.0 s against 39.3 s"), "{}", new.sentence);
+        assert!(
+            new.sentence.contains("27.0 s against 39.3 s"),
+            "{}",
+            new.sentence
+        );
     }
 
     #[test]
@@ -367,7 +478,10 @@ mod tests {
         assert_eq!(answer(&two(&base, &times(0.8))), Answer::Helps);
         assert_eq!(answer(&two(&base, &times(1.3))), Answer::Hurts);
         assert_eq!(answer(&two(&base, &times(1.001))), Answer::Same);
-        assert_eq!(answer(&two(&base, &[5e9, 20e9, 9e9, 14e9, 8e9, 11e9])), Answer::Unresolved);
+        assert_eq!(
+            answer(&two(&base, &[5e9, 20e9, 9e9, 14e9, 8e9, 11e9])),
+            Answer::Unresolved
+        );
         assert_eq!(answer(&two(&base, &[])), Answer::NothingToCompare);
         assert_eq!(analyse(&Run::default()), None);
     }
@@ -377,7 +491,10 @@ mod tests {
         let base = [10e9, 10.1e9, 9.9e9, 10e9, 10.05e9, 9.95e9];
         let mut run = two(&base, &base.map(|v| v * 0.86));
         let wide = [5e9, 13e9, 6e9, 12e9, 7e9, 8e9];
-        run.measurements.extend([row("launch.time", Some("a"), "zram", &wide), row("launch.sum", None, "zram", &wide)]);
+        run.measurements.extend([
+            row("launch.time", Some("a"), "zram", &wide),
+            row("launch.sum", None, "zram", &wide),
+        ]);
         let launch = analyse(&run).unwrap();
         assert_eq!(launch.answer, Answer::Helps);
         assert!(
@@ -390,9 +507,22 @@ mod tests {
     #[test]
     fn who_has_one_placement_is_told_how_to_get_another() {
         let mut run = run(vec![row("launch.time", Some("a"), "file", &[1e9, 1e9])]);
-        assert!(analyse(&run).unwrap().sentence.ends_with("name others with --set placements=…."));
-        run.measurements[0].params = run.measurements[0].params.clone().with("state", "after-boot");
-        assert!(analyse(&run).unwrap().sentence.contains(": boot with swap arranged in another way"));
+        assert!(
+            analyse(&run)
+                .unwrap()
+                .sentence
+                .ends_with("name others with --set placements=….")
+        );
+        run.measurements[0].params = run.measurements[0]
+            .params
+            .clone()
+            .with("state", "after-boot");
+        assert!(
+            analyse(&run)
+                .unwrap()
+                .sentence
+                .contains(": boot with swap arranged in another way")
+        );
     }
 
     #[test]
@@ -402,18 +532,34 @@ mod tests {
         assert!(!analyse(&run).unwrap().sentence.contains("untrusted"));
         run.measurements[3].outcome = Outcome::Untrusted;
         assert!(
-            analyse(&run).unwrap().sentence.ends_with(" The sum under loop is untrusted."),
+            analyse(&run)
+                .unwrap()
+                .sentence
+                .ends_with(" The sum under loop is untrusted."),
             "{}",
             analyse(&run).unwrap().sentence
         );
         run.measurements[1].outcome = Outcome::Untrusted;
-        assert!(analyse(&run).unwrap().sentence.ends_with(" The sums under file and loop are untrusted."));
+        assert!(
+            analyse(&run)
+                .unwrap()
+                .sentence
+                .ends_with(" The sums under file and loop are untrusted.")
+        );
     }
 
     #[test]
     fn the_default_is_the_placement_that_was_asked_for_first() {
         let mut run = two(&[1e9, 1e9], &[2e9, 2e9]);
-        run.command = ["fingerpost", "run", "launch", "--set", "placements=loop,file"].map(str::to_owned).to_vec();
+        run.command = [
+            "fingerpost",
+            "run",
+            "launch",
+            "--set",
+            "placements=loop,file",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         assert_eq!(analyse(&run).unwrap().placements, ["loop", "file"]);
         run.command.clear();
         run.measurements.reverse();
@@ -434,13 +580,30 @@ mod tests {
             lost: 0,
         };
         run.observations = vec![observation(0.0)];
-        assert!(analyse(&run).unwrap().sentence.contains("Nothing was swapped out"));
+        assert!(
+            analyse(&run)
+                .unwrap()
+                .sentence
+                .contains("Nothing was swapped out")
+        );
         run.observations = vec![observation(5.0)];
-        assert!(!analyse(&run).unwrap().sentence.contains("Nothing was swapped out"));
+        assert!(
+            !analyse(&run)
+                .unwrap()
+                .sentence
+                .contains("Nothing was swapped out")
+        );
         // zswap took it all.
         run.observations = vec![observation(0.0)];
-        run.observations[0].totals.insert("zswap_out.pages".into(), 5.0);
-        assert!(!analyse(&run).unwrap().sentence.contains("Nothing was swapped out"));
+        run.observations[0]
+            .totals
+            .insert("zswap_out.pages".into(), 5.0);
+        assert!(
+            !analyse(&run)
+                .unwrap()
+                .sentence
+                .contains("Nothing was swapped out")
+        );
     }
 
     #[test]
@@ -458,7 +621,14 @@ mod tests {
             row("launch.time", Some("b"), "loop", &[]),
         ]);
         let launch = analyse(&run).unwrap();
-        assert!(launch.lines[1].cells[1].is_none() && launch.sum[0].is_some() && launch.sum[1].is_none());
-        assert_eq!(launch.missing, [("app=b placement=loop".to_owned(), "why".to_owned())]);
+        assert!(
+            launch.lines[1].cells[1].is_none()
+                && launch.sum[0].is_some()
+                && launch.sum[1].is_none()
+        );
+        assert_eq!(
+            launch.missing,
+            [("app=b placement=loop".to_owned(), "why".to_owned())]
+        );
     }
 }

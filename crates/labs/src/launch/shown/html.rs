@@ -22,7 +22,11 @@ pub fn section(launch: &Launch) -> Section {
         (paging(launch))
         @if let Some(mapped) = &launch.mapped { p { "Memory that was asked for: " (clean(mapped)) "." } }
     };
-    Section { key: "launch-table".into(), title: "Launch times by placement of swap".into(), body }
+    Section {
+        key: "launch-table".into(),
+        title: "Launch times by placement of swap".into(),
+        body,
+    }
 }
 
 /// Each application's time by placement.
@@ -30,22 +34,42 @@ fn chart(launch: &Launch) -> Chart {
     let point = |placement: usize| {
         move |(step, line): (usize, &Line)| {
             let e = line.cells.get(placement)?.as_ref()?.time;
-            Some(Point { step, value: e.value, low: e.low.max(0.0), high: e.high })
+            Some(Point {
+                step,
+                value: e.value,
+                low: e.low.max(0.0),
+                high: e.high,
+            })
         }
     };
     let series = |(i, name): (usize, &String)| Series {
         name: clean(name).into_owned(),
-        points: launch.lines.iter().enumerate().filter_map(point(i)).collect(),
+        points: launch
+            .lines
+            .iter()
+            .enumerate()
+            .filter_map(point(i))
+            .collect(),
     };
     Chart {
         title: "Launch times by placement of swap".into(),
         across: "applications, in the order of their launch".into(),
-        steps: launch.lines.iter().map(|line| clean(&line.app).into_owned()).collect(),
+        steps: launch
+            .lines
+            .iter()
+            .map(|line| clean(&line.app).into_owned())
+            .collect(),
         up: "from start to ready".into(),
         unit: Unit::Nanoseconds,
         from_zero: true,
         kind: Steps::Things,
-        series: launch.placements.iter().enumerate().take(MOST).map(series).collect(),
+        series: launch
+            .placements
+            .iter()
+            .enumerate()
+            .take(MOST)
+            .map(series)
+            .collect(),
     }
 }
 
@@ -139,15 +163,29 @@ mod tests {
         );
         assert!(body.contains("&lt;script&gt;") && !body.contains("<script"));
         assert!(analyse(&Run::default()).is_none());
-        let placement = run.measurements[0].params.text("placement").unwrap().to_owned();
-        run.measurements.retain(|m| m.params.text("placement") == Some(&placement));
-        assert!(section(&analyse(&run).unwrap()).body.into_string().contains("nothing to compare it with"));
+        let placement = run.measurements[0]
+            .params
+            .text("placement")
+            .unwrap()
+            .to_owned();
+        run.measurements
+            .retain(|m| m.params.text("placement") == Some(&placement));
+        assert!(
+            section(&analyse(&run).unwrap())
+                .body
+                .into_string()
+                .contains("nothing to compare it with")
+        );
     }
 
     #[test]
     fn what_paging_there_was_is_a_table() {
         let mut run = fingerpost_compare::references::load("launch-10.1").unwrap();
-        let placement = run.measurements[0].params.text("placement").unwrap().to_owned();
+        let placement = run.measurements[0]
+            .params
+            .text("placement")
+            .unwrap()
+            .to_owned();
         run.observations = vec![fingerpost_record::Observation {
             workload: "launch".into(),
             params: fingerpost_record::Params::new().with("placement", placement.as_str()),

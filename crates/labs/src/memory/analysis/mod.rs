@@ -16,7 +16,10 @@ const PAGE: u64 = 4096;
 const LINE: u64 = 64;
 
 /// What translation adds is a small difference of two latencies, so its levels are read more coarsely.
-const TRANSLATIONS: Reading = Reading { flat: 1.5, distinct: 2.0 };
+const TRANSLATIONS: Reading = Reading {
+    flat: 1.5,
+    distinct: 2.0,
+};
 
 /// Nanoseconds that are added to a difference of two latencies before levels are sought: below that, it is noise.
 const FLOOR_NS: f64 = 1.0;
@@ -96,8 +99,10 @@ pub struct Bandwidth {
 impl Memory {
     /// What a run says; nothing where it has no row of the memory laboratory.
     pub fn of(run: &Run) -> Option<Memory> {
-        let curves: Vec<Curve> =
-            ["huge", "small"].into_iter().filter_map(|pages| curve(&run.measurements, LINE, pages)).collect();
+        let curves: Vec<Curve> = ["huge", "small"]
+            .into_iter()
+            .filter_map(|pages| curve(&run.measurements, LINE, pages))
+            .collect();
         let memory = Memory {
             levels: caches(&curves, &run.host.cpu.caches),
             reaches: ["small", "huge"]
@@ -110,7 +115,8 @@ impl Memory {
             curves,
         };
         // The primitives alone, three sizes, are no curve.
-        let enough = memory.curves.iter().any(|c| c.points.len() > 4) || !memory.bandwidths.is_empty();
+        let enough =
+            memory.curves.iter().any(|c| c.points.len() > 4) || !memory.bandwidths.is_empty();
         enough.then_some(memory)
     }
 }
@@ -121,16 +127,28 @@ fn bytes(row: &Measurement, name: &str) -> Option<u64> {
 
 fn curve(rows: &[Measurement], stride: u64, pages: &str) -> Option<Curve> {
     let ours = |row: &&Measurement| {
-        row.probe == "memory.latency" && bytes(row, "stride") == Some(stride) && row.params.text("pages") == Some(pages)
+        row.probe == "memory.latency"
+            && bytes(row, "stride") == Some(stride)
+            && row.params.text("pages") == Some(pages)
     };
-    let mut points: Vec<(u64, Estimate)> =
-        rows.iter().filter(ours).filter_map(|row| Some((bytes(row, "size")?, row.estimate?))).collect();
+    let mut points: Vec<(u64, Estimate)> = rows
+        .iter()
+        .filter(ours)
+        .filter_map(|row| Some((bytes(row, "size")?, row.estimate?)))
+        .collect();
     points.sort_by_key(|(size, _)| *size);
-    (!points.is_empty()).then(|| Curve { pages: pages.to_owned(), points })
+    (!points.is_empty()).then(|| Curve {
+        pages: pages.to_owned(),
+        points,
+    })
 }
 
 fn values(curve: &Curve) -> Vec<(u64, f64)> {
-    curve.points.iter().map(|(size, estimate)| (*size, estimate.value)).collect()
+    curve
+        .points
+        .iter()
+        .map(|(size, estimate)| (*size, estimate.value))
+        .collect()
 }
 
 /// The levels of the first curve that shows any: in huge pages translation hardly blurs the steps.
@@ -141,11 +159,20 @@ fn caches(curves: &[Curve], reported: &BTreeMap<String, u64>) -> Vec<Cache> {
         .find(|levels| !levels.is_empty())
         .unwrap_or_default();
     // `L1i` holds no data.
-    let mut known: Vec<(String, u64)> =
-        reported.iter().filter(|(name, _)| !name.ends_with('i')).map(|(n, b)| (n.clone(), *b)).collect();
+    let mut known: Vec<(String, u64)> = reported
+        .iter()
+        .filter(|(name, _)| !name.ends_with('i'))
+        .map(|(n, b)| (n.clone(), *b))
+        .collect();
     known.sort_by_key(|(_, bytes)| *bytes);
     let mut known = known.into_iter();
-    found.into_iter().map(|level| Cache { level, reported: known.next() }).collect()
+    found
+        .into_iter()
+        .map(|level| Cache {
+            level,
+            reported: known.next(),
+        })
+        .collect()
 }
 
 /// What a load in another page costs beyond a load in another line, when as many lines are in play: that is
@@ -161,18 +188,38 @@ fn reach(rows: &[Measurement], pages: &str, curves: &[Curve]) -> Option<Reach> {
     let extra: Vec<(u64, f64)> = extra.collect();
     let mut levels = levels(&extra, TRANSLATIONS);
     levels.iter_mut().for_each(|level| level.height -= FLOOR_NS);
-    Some(Reach { pages: pages.to_owned(), levels })
+    Some(Reach {
+        pages: pages.to_owned(),
+        levels,
+    })
 }
 
 fn bandwidths(rows: &[Measurement]) -> Vec<Bandwidth> {
     let bandwidth = |row: &Measurement| {
-        let op = row.probe.strip_prefix("memory.").filter(|op| ["read", "write", "copy"].contains(op))?;
-        let op = row.params.text("method").map_or(op.to_owned(), |method| format!("{op}, {method}"));
-        Some(Bandwidth { op, size: bytes(row, "size")?, threads: bytes(row, "threads")?, rate: row.estimate? })
+        let op = row
+            .probe
+            .strip_prefix("memory.")
+            .filter(|op| ["read", "write", "copy"].contains(op))?;
+        let op = row
+            .params
+            .text("method")
+            .map_or(op.to_owned(), |method| format!("{op}, {method}"));
+        Some(Bandwidth {
+            op,
+            size: bytes(row, "size")?,
+            threads: bytes(row, "threads")?,
+            rate: row.estimate?,
+        })
     };
     let mut all: Vec<Bandwidth> = rows.iter().filter_map(bandwidth).collect();
-    let place = |op: &str| ["read", "write", "copy"].iter().position(|o| op.starts_with(o));
-    all.sort_by(|a, b| (place(&a.op), &a.op, a.size, a.threads).cmp(&(place(&b.op), &b.op, b.size, b.threads)));
+    let place = |op: &str| {
+        ["read", "write", "copy"]
+            .iter()
+            .position(|o| op.starts_with(o))
+    };
+    all.sort_by(|a, b| {
+        (place(&a.op), &a.op, a.size, a.threads).cmp(&(place(&b.op), &b.op, b.size, b.threads))
+    });
     all
 }
 
@@ -181,14 +228,21 @@ fn bandwidths(rows: &[Measurement]) -> Vec<Bandwidth> {
 const MOST_UNTRUSTED: f64 = 0.1;
 
 fn untrusted(rows: &[Measurement]) -> bool {
-    let latencies = || rows.iter().filter(|row| row.probe == "memory.latency" && row.estimate.is_some());
-    let of = latencies().filter(|row| row.outcome == Outcome::Untrusted).count();
+    let latencies = || {
+        rows.iter()
+            .filter(|row| row.probe == "memory.latency" && row.estimate.is_some())
+    };
+    let of = latencies()
+        .filter(|row| row.outcome == Outcome::Untrusted)
+        .count();
     of as f64 > latencies().count() as f64 * MOST_UNTRUSTED
 }
 
 fn no_huge_pages(rows: &[Measurement]) -> Option<String> {
     let refused = |row: &&Measurement| {
-        row.probe == "memory.latency" && row.params.text("pages") == Some("huge") && row.outcome == Outcome::Skipped
+        row.probe == "memory.latency"
+            && row.params.text("pages") == Some("huge")
+            && row.outcome == Outcome::Skipped
     };
     rows.iter().find(refused).and_then(|row| row.reason.clone())
 }

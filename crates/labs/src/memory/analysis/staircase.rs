@@ -11,7 +11,10 @@ pub struct Reading {
 
 /// Load latencies: some ten per cent within a level, and a next cache nearly twice as slow as the one before. What
 /// rises by less is translation, which grows slowly with the range.
-pub const LATENCIES: Reading = Reading { flat: 1.12, distinct: 1.8 };
+pub const LATENCIES: Reading = Reading {
+    flat: 1.12,
+    distinct: 1.8,
+};
 
 /// A level must reach over this factor in size. A slope is steep enough not to.
 const SPAN: f64 = 2.0;
@@ -35,7 +38,11 @@ pub struct Level {
 
 /// Makes a curve rise: what is above the height of any larger size is noise, which only ever adds time.
 pub fn rising(points: &[(u64, f64)]) -> Vec<(u64, f64)> {
-    let mut points: Vec<(u64, f64)> = points.iter().copied().filter(|(_, y)| y.is_finite() && *y > 0.0).collect();
+    let mut points: Vec<(u64, f64)> = points
+        .iter()
+        .copied()
+        .filter(|(_, y)| y.is_finite() && *y > 0.0)
+        .collect();
     points.sort_by_key(|(size, _)| *size);
     points.dedup_by_key(|(size, _)| *size);
     let mut least = f64::INFINITY;
@@ -57,17 +64,27 @@ struct Flat {
 /// The levels of a curve given as sizes and heights, in any order.
 pub fn levels(points: &[(u64, f64)], reading: Reading) -> Vec<Level> {
     let points = rising(points);
-    let Some(&(largest, highest)) = points.last() else { return Vec::new() };
+    let Some(&(largest, highest)) = points.last() else {
+        return Vec::new();
+    };
     let flats = merge(flats(&points, reading), &points, reading);
     let mut levels = Vec::new();
     for (i, flat) in flats.iter().enumerate() {
         // A curve that still rises at its end goes on to a level that was not reached.
         let next = flats.get(i + 1).map_or(highest, |next| next.height);
         if next < flat.height * reading.distinct {
-            levels.push(Level { height: flat.height, fits: largest, passed: None });
+            levels.push(Level {
+                height: flat.height,
+                fits: largest,
+                passed: None,
+            });
             break;
         }
-        let beyond = |share: f64| points.iter().position(|(_, y)| *y > flat.height + share * (next - flat.height));
+        let beyond = |share: f64| {
+            points
+                .iter()
+                .position(|(_, y)| *y > flat.height + share * (next - flat.height))
+        };
         let left = beyond(LEFT).unwrap_or(points.len());
         levels.push(Level {
             height: flat.height,
@@ -84,9 +101,18 @@ fn flats(points: &[(u64, f64)], reading: Reading) -> Vec<Flat> {
     let mut from = 0;
     while from < points.len() {
         let high = points[from].1 * reading.flat;
-        let to = from + points[from..].iter().take_while(|(_, y)| *y <= high).count() - 1;
+        let to = from
+            + points[from..]
+                .iter()
+                .take_while(|(_, y)| *y <= high)
+                .count()
+            - 1;
         if points[to].0 as f64 >= points[from].0 as f64 * SPAN {
-            found.push(Flat { from, to, height: points[(from + to) / 2].1 });
+            found.push(Flat {
+                from,
+                to,
+                height: points[(from + to) / 2].1,
+            });
             from = to + 1;
         } else {
             from += 1;
@@ -118,8 +144,16 @@ mod tests {
 
     /// Sizes as the laboratory takes them: two to an octave, and four between 16 KiB and 4 MiB.
     fn sizes(last: u32) -> Vec<u64> {
-        let parts = |k: u32| if (14..22).contains(&k) { vec![4, 5, 6, 7] } else { vec![4, 6] };
-        (12..=last).flat_map(|k| parts(k).into_iter().map(move |p: u64| p << (k - 2))).collect()
+        let parts = |k: u32| {
+            if (14..22).contains(&k) {
+                vec![4, 5, 6, 7]
+            } else {
+                vec![4, 6]
+            }
+        };
+        (12..=last)
+            .flat_map(|k| parts(k).into_iter().map(move |p: u64| p << (k - 2)))
+            .collect()
     }
 
     /// A cache that keeps a random part of what does not fit: the larger the range, the smaller the share of hits.
@@ -149,7 +183,11 @@ mod tests {
             s if s <= 32768 * K => 22.0,
             _ => 95.0,
         };
-        let points: Vec<_> = sizes(28).into_iter().enumerate().map(|(i, s)| (s, height(s) * noise(i))).collect();
+        let points: Vec<_> = sizes(28)
+            .into_iter()
+            .enumerate()
+            .map(|(i, s)| (s, height(s) * noise(i)))
+            .collect();
         let found = levels(&points, LATENCIES);
         assert_eq!(found.len(), 4, "{found:?}");
         assert_eq!(
@@ -166,18 +204,31 @@ mod tests {
     #[test]
     fn caches_that_fade_out_are_found_between_their_bounds() {
         let caches = [(32 * K, 1.2), (1024 * K, 4.0), (16384 * K, 18.0)];
-        let points: Vec<_> =
-            sizes(30).into_iter().enumerate().map(|(i, s)| (s, mixture(s, &caches, 90.0) * noise(i))).collect();
+        let points: Vec<_> = sizes(30)
+            .into_iter()
+            .enumerate()
+            .map(|(i, s)| (s, mixture(s, &caches, 90.0) * noise(i)))
+            .collect();
         let found = levels(&points, LATENCIES);
         for (capacity, _) in caches {
-            assert!(found.iter().any(|l| holds(l, capacity)), "{capacity}: {found:?}");
+            assert!(
+                found.iter().any(|l| holds(l, capacity)),
+                "{capacity}: {found:?}"
+            );
         }
     }
 
     #[test]
     fn a_flat_curve_is_one_level_and_nothing_is_none() {
         let points: Vec<_> = sizes(20).into_iter().map(|s| (s, 5.0)).collect();
-        assert_eq!(levels(&points, LATENCIES), [Level { height: 5.0, fits: points.last().unwrap().0, passed: None }]);
+        assert_eq!(
+            levels(&points, LATENCIES),
+            [Level {
+                height: 5.0,
+                fits: points.last().unwrap().0,
+                passed: None
+            }]
+        );
         assert!(levels(&[], LATENCIES).is_empty());
         assert!(levels(&[(4096, f64::NAN), (8192, -1.0)], LATENCIES).is_empty());
         assert!(levels(&[(4096, 1.0)], LATENCIES).is_empty());
@@ -192,7 +243,10 @@ mod tests {
 
     #[test]
     fn a_curve_that_ends_on_the_rise_tells_the_level_before() {
-        let points: Vec<_> = sizes(20).into_iter().map(|s| (s, mixture(s, &[(256 * K, 4.0)], 90.0))).collect();
+        let points: Vec<_> = sizes(20)
+            .into_iter()
+            .map(|s| (s, mixture(s, &[(256 * K, 4.0)], 90.0)))
+            .collect();
         let found = levels(&points, LATENCIES);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(holds(&found[0], 256 * K), "{found:?}");

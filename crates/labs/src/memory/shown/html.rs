@@ -23,7 +23,11 @@ pub fn section(memory: &Memory) -> Section {
         (terms(sentences(memory)))
         @if !memory.bandwidths.is_empty() { (bandwidths(memory)) }
     };
-    Section { key: "memory-hierarchy".into(), title: "Memory hierarchy".into(), body }
+    Section {
+        key: "memory-hierarchy".into(),
+        title: "Memory hierarchy".into(),
+        body,
+    }
 }
 
 fn chart(memory: &Memory) -> Markup {
@@ -33,8 +37,12 @@ fn chart(memory: &Memory) -> Markup {
     let down = |value: f64| PLOT - y.place(value) / 100.0 * PLOT;
     let across = |bytes: u64| format!("{:.2}%", x.place(bytes as f64));
     let spoken: Vec<String> = memory.curves.iter().map(spoken).collect();
-    let ends: Vec<(usize, &Cache, u64)> =
-        memory.levels.iter().enumerate().filter_map(|(i, c)| Some((i, c, c.level.passed?))).collect();
+    let ends: Vec<(usize, &Cache, u64)> = memory
+        .levels
+        .iter()
+        .enumerate()
+        .filter_map(|(i, c)| Some((i, c, c.level.passed?)))
+        .collect();
     html! {
         figure {
             figcaption {
@@ -76,7 +84,16 @@ fn chart(memory: &Memory) -> Markup {
 
 fn spoken(curve: &Curve) -> String {
     let point = |(bytes, e): &(u64, Estimate)| format!("{}: {:.2} ns", size(*bytes), e.value);
-    format!("In {} pages {}", clean(&curve.pages), curve.points.iter().map(point).collect::<Vec<_>>().join(", "))
+    format!(
+        "In {} pages {}",
+        clean(&curve.pages),
+        curve
+            .points
+            .iter()
+            .map(point)
+            .collect::<Vec<_>>()
+            .join(", ")
+    )
 }
 
 fn bandwidths(memory: &Memory) -> Markup {
@@ -111,10 +128,19 @@ mod tests {
     fn the_chart_has_a_line_between_each_two_points_and_every_sentence_is_there() {
         let memory = super::super::words::tests::example();
         let page = section(&memory).body.into_string();
-        assert_eq!(page.matches("class=\"curve\"").count(), memory.curves[0].points.len() - 1);
-        assert_eq!(page.matches("class=\"curve second\"").count(), memory.curves[1].points.len() - 1);
+        assert_eq!(
+            page.matches("class=\"curve\"").count(),
+            memory.curves[0].points.len() - 1
+        );
+        assert_eq!(
+            page.matches("class=\"curve second\"").count(),
+            memory.curves[1].points.len() - 1
+        );
         for (name, text, _) in sentences(&memory) {
-            assert!(page.contains(&name) && page.contains(text.split(';').next().unwrap()), "{name}");
+            assert!(
+                page.contains(&name) && page.contains(text.split(';').next().unwrap()),
+                "{name}"
+            );
         }
         assert!(!page.contains("NaN") && !page.contains('\u{1b}'));
     }

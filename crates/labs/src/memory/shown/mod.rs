@@ -10,12 +10,19 @@ use fingerpost_record::Run;
 use fingerpost_report::lab::{Analysis, Labs, Shown};
 use fingerpost_report::untrusted::doubted;
 
-pub static ANALYSIS: Analysis = Analysis { before_requests: false, rank: 6, of };
+pub static ANALYSIS: Analysis = Analysis {
+    before_requests: false,
+    rank: 6,
+    of,
+};
 
 fn of(run: &Run, _: Labs) -> Option<Shown> {
     let memory = Memory::of(run)?;
     Some(Shown {
-        answers: words::answer(&memory).map(|sentence| doubted(sentence, run, "memory.")).into_iter().collect(),
+        answers: words::answer(&memory)
+            .map(|sentence| doubted(sentence, run, "memory."))
+            .into_iter()
+            .collect(),
         alone: None,
         otherwise: None,
         grids: words::grids(&memory),

@@ -8,7 +8,9 @@
 //! `storage.durability/engine` before the last two (`session`, `pinned`).
 
 use fingerpost_workloads::planted::script::Script;
-use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
+use fingerpost_workloads::planted::servers::Engine::{
+    self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite,
+};
 
 use super::around::Neighbour;
 use super::kind::{Kind, Need, USUAL, adjustable};
@@ -76,7 +78,9 @@ pub static APART: &[Kind] = &[
         scene: |engine| little(engine).with(|scene| scene.script.clients = 6),
         plant: |pair, m| {
             let engine = pair.new.plan.engine;
-            pair.new.around.beside(Neighbour::Session(locking(engine, (m * 4000.0) as u32)));
+            pair.new
+                .around
+                .beside(Neighbour::Session(locking(engine, (m * 4000.0) as u32)));
         },
         ..adjustable(0.1, 4.0)
     },
@@ -88,7 +92,10 @@ pub static APART: &[Kind] = &[
         plant: |pair, m| {
             pair.new.plan.set(
                 "http",
-                &format!("limit_req_zone $server_name zone=all:1m rate={}r/s;", (4000.0 / (1.0 + m)) as u32),
+                &format!(
+                    "limit_req_zone $server_name zone=all:1m rate={}r/s;",
+                    (4000.0 / (1.0 + m)) as u32
+                ),
             );
             pair.new.plan.set("files", "limit_req zone=all burst=1000;");
         },
@@ -100,7 +107,9 @@ pub static APART: &[Kind] = &[
         what: "the service behind the proxy sends the second half of each answer later",
         engines: &[Proxy],
         scene: little,
-        plant: |pair, m| pair.new.backend = vec!["delay 200".into(), format!("gap {}", (m * 1000.0) as u32)],
+        plant: |pair, m| {
+            pair.new.backend = vec!["delay 200".into(), format!("gap {}", (m * 1000.0) as u32)]
+        },
         ..adjustable(0.1, 2.0)
     },
     Kind {
@@ -109,8 +118,14 @@ pub static APART: &[Kind] = &[
         engines: &[PostgreSql],
         scene: |engine| little(engine).asking("SELECT 1"),
         plant: |pair, m| {
-            pair.both(|scene| scene.share(m, &["SELECT val, pad FROM item WHERE id = {r}".to_owned()]));
-            for name in ["enable_indexscan", "enable_bitmapscan", "enable_indexonlyscan"] {
+            pair.both(|scene| {
+                scene.share(m, &["SELECT val, pad FROM item WHERE id = {r}".to_owned()])
+            });
+            for name in [
+                "enable_indexscan",
+                "enable_bitmapscan",
+                "enable_indexonlyscan",
+            ] {
                 pair.new.plan.set(name, "off");
             }
         },
@@ -140,7 +155,11 @@ pub static APART: &[Kind] = &[
         name: "app.lock/named",
         what: "all transactions take the same lock of their own naming, in place of one each",
         engines: &[MariaDb, PostgreSql],
-        scene: |engine| little(engine).asking_all(named_lock(engine, "{r}")).with(|scene| scene.script.clients = 6),
+        scene: |engine| {
+            little(engine)
+                .asking_all(named_lock(engine, "{r}"))
+                .with(|scene| scene.script.clients = 6)
+        },
         plant: |pair, m| pair.all_the_same(m, named_lock),
         ..adjustable(0.3, 1.0)
     },
@@ -167,10 +186,13 @@ pub static APART: &[Kind] = &[
         engines: &[MariaDb],
         scene: |engine| {
             let mut scene = scene::reading_and_writing(engine);
+            scene.prepare.push(
+                "CREATE TABLE loose (id INT PRIMARY KEY, val INT, pad VARCHAR(200)) ENGINE=MyISAM"
+                    .into(),
+            );
             scene
                 .prepare
-                .push("CREATE TABLE loose (id INT PRIMARY KEY, val INT, pad VARCHAR(200)) ENGINE=MyISAM".into());
-            scene.prepare.push("INSERT INTO loose SELECT id, val, pad FROM item".into());
+                .push("INSERT INTO loose SELECT id, val, pad FROM item".into());
             scene
         },
         plant: |pair, m| {
@@ -183,45 +205,78 @@ pub static APART: &[Kind] = &[
         name: "app.calls/cache",
         what: "the database keeps a few pages in its own cache and reads the others from the system's again and again",
         engines: &[Sqlite],
-        plant: |pair, m| pair.new.plan.set("cache_size", &(m.round() as u32).to_string()),
+        plant: |pair, m| {
+            pair.new
+                .plan
+                .set("cache_size", &(m.round() as u32).to_string())
+        },
         range: (1.0, 6.0),
         ..USUAL
     },
-    control("control/idle", "another process that sleeps", |pair, _| pair.new.around.beside(Neighbour::Idles)),
-    control("control/small_pages", "no huge pages, for a server that hardly uses memory", |pair, _| {
-        pair.new.plan.surroundings.no_huge_pages = true;
+    control("control/idle", "another process that sleeps", |pair, _| {
+        pair.new.around.beside(Neighbour::Idles)
     }),
+    control(
+        "control/small_pages",
+        "no huge pages, for a server that hardly uses memory",
+        |pair, _| {
+            pair.new.plan.surroundings.no_huge_pages = true;
+        },
+    ),
     Kind {
         engines: &[MariaDb, PostgreSql],
-        ..control("control/other_table", "another session locks a table that nobody reads", |pair, _| {
-            let engine = pair.new.plan.engine;
-            let mut script = locking(engine, 2000);
-            for share in &mut script.shares {
-                for ask in &mut share.asks {
-                    *ask = ask.replace("item", "other");
+        ..control(
+            "control/other_table",
+            "another session locks a table that nobody reads",
+            |pair, _| {
+                let engine = pair.new.plan.engine;
+                let mut script = locking(engine, 2000);
+                for share in &mut script.shares {
+                    for ask in &mut share.asks {
+                        *ask = ask.replace("item", "other");
+                    }
                 }
-            }
-            script.think_us = 50_000;
-            pair.new.around.beside(Neighbour::Session(script));
-        })
+                script.think_us = 50_000;
+                pair.new.around.beside(Neighbour::Session(script));
+            },
+        )
     },
 ];
 
 /// A control on any server.
 const fn control(name: &'static str, what: &'static str, plant: fn(&mut Pair, f64)) -> Kind {
-    Kind { name, what, engines: &Engine::ALL, scene: any_load, plant, ..USUAL }
+    Kind {
+        name,
+        what,
+        engines: &Engine::ALL,
+        scene: any_load,
+        plant,
+        ..USUAL
+    }
 }
 
 fn any_load(engine: Engine) -> Scene {
-    if matches!(engine, PostgreSql | Nginx | Redis) { computing(engine) } else { little(engine) }
+    if matches!(engine, PostgreSql | Nginx | Redis) {
+        computing(engine)
+    } else {
+        little(engine)
+    }
 }
 
 /// What a transaction does that takes a lock by this name for a third of a millisecond.
 fn named_lock(engine: Engine, name: &str) -> Vec<String> {
     let held = scene::sleeping(engine, 0.0003);
     match engine {
-        MariaDb => vec![format!("SELECT GET_LOCK('fp{name}', 20)"), held, format!("SELECT RELEASE_LOCK('fp{name}')")],
-        _ => vec![format!("SELECT pg_advisory_lock({name})"), held, format!("SELECT pg_advisory_unlock({name})")],
+        MariaDb => vec![
+            format!("SELECT GET_LOCK('fp{name}', 20)"),
+            held,
+            format!("SELECT RELEASE_LOCK('fp{name}')"),
+        ],
+        _ => vec![
+            format!("SELECT pg_advisory_lock({name})"),
+            held,
+            format!("SELECT pg_advisory_unlock({name})"),
+        ],
     }
 }
 
@@ -229,10 +284,22 @@ fn named_lock(engine: Engine, name: &str) -> Vec<String> {
 fn locking(engine: Engine, held_us: u32) -> Script {
     let held = scene::sleeping(engine, f64::from(held_us) * 1e-6);
     let asks: [String; 3] = match engine {
-        MariaDb => ["LOCK TABLES item WRITE".into(), held, "UNLOCK TABLES".into()],
-        _ => ["BEGIN; LOCK TABLE item IN ACCESS EXCLUSIVE MODE".into(), held, "COMMIT".into()],
+        MariaDb => [
+            "LOCK TABLES item WRITE".into(),
+            held,
+            "UNLOCK TABLES".into(),
+        ],
+        _ => [
+            "BEGIN; LOCK TABLE item IN ACCESS EXCLUSIVE MODE".into(),
+            held,
+            "COMMIT".into(),
+        ],
     };
-    let mut script = Script { clients: 1, think_us: 4000, ..Script::asking("") };
+    let mut script = Script {
+        clients: 1,
+        think_us: 4000,
+        ..Script::asking("")
+    };
     script.shares[0].asks = asks.to_vec();
     script
 }

@@ -15,7 +15,8 @@ use fingerpost_workloads::planted::surroundings::Surroundings;
 use fingerpost_workloads::rehearsal::Worker;
 
 use crate::prove::setting::{
-    PATIENCE, add_swap, controllers, failed, limit_writes, make_group, missing, neighbour_of, shape, undo, unshape,
+    PATIENCE, add_swap, controllers, failed, limit_writes, make_group, missing, neighbour_of,
+    shape, undo, unshape,
 };
 
 /// The name of a group within one of ours.
@@ -71,12 +72,17 @@ impl Around {
     /// With this neighbour, in place of one of its kind.
     pub fn beside(&mut self, neighbour: Neighbour) {
         let kind = std::mem::discriminant(&neighbour);
-        self.neighbours.retain(|n| std::mem::discriminant(n) != kind);
+        self.neighbours
+            .retain(|n| std::mem::discriminant(n) != kind);
         self.neighbours.push(neighbour);
     }
 
     fn controllers(&self) -> Vec<Controller> {
-        controllers(self.quota.is_some(), self.memory_short.is_some(), self.writes.is_some())
+        controllers(
+            self.quota.is_some(),
+            self.memory_short.is_some(),
+            self.writes.is_some(),
+        )
     }
 }
 
@@ -107,7 +113,12 @@ pub struct Surround {
 
 impl Surround {
     /// Makes groups and swap; limits and neighbours come with [`Surround::adjust`].
-    pub fn make(around: &Around, side: usize, dir: &Path, scratch: &mut Scratch) -> Result<Surround, WorkloadError> {
+    pub fn make(
+        around: &Around,
+        side: usize,
+        dir: &Path,
+        scratch: &mut Scratch,
+    ) -> Result<Surround, WorkloadError> {
         let mut surround = Surround {
             around: around.clone(),
             dir: dir.to_owned(),
@@ -123,7 +134,11 @@ impl Surround {
 
     fn make_all(&mut self, scratch: &mut Scratch) -> Result<(), WorkloadError> {
         if self.around.memory_short.is_some() {
-            add_swap(&self.dir.join(format!("{}.swap", self.name)), &mut self.tickets, scratch)?;
+            add_swap(
+                &self.dir.join(format!("{}.swap", self.name)),
+                &mut self.tickets,
+                scratch,
+            )?;
         }
         let controllers = self.around.controllers();
         if !controllers.is_empty() {
@@ -136,9 +151,17 @@ impl Surround {
                 let mut undo = place.clone();
                 undo.directory.clone_from(&inner);
                 undo.enabled.clear();
-                self.tickets.push(scratch.record(Undo::RemoveGroup { place: undo }).map_err(failed)?);
-                std::fs::create_dir(&inner)
-                    .map_err(|e| missing(format!("cannot make the control group {}: {e}", inner.display())))?;
+                self.tickets.push(
+                    scratch
+                        .record(Undo::RemoveGroup { place: undo })
+                        .map_err(failed)?,
+                );
+                std::fs::create_dir(&inner).map_err(|e| {
+                    missing(format!(
+                        "cannot make the control group {}: {e}",
+                        inner.display()
+                    ))
+                })?;
                 self.inner = Some(inner);
             }
             self.parent = Some(parent);
@@ -146,7 +169,12 @@ impl Surround {
         if self.around.client_quota.is_some() {
             self.client = Some(self.make_group("-client", &[Controller::Cpu], scratch)?);
         }
-        if self.around.neighbours.iter().any(|n| matches!(n, Neighbour::BurnsApart(..))) {
+        if self
+            .around
+            .neighbours
+            .iter()
+            .any(|n| matches!(n, Neighbour::BurnsApart(..)))
+        {
             self.apart = Some(self.make_group("-beside", &[Controller::Cpu], scratch)?);
         }
         Ok(())
@@ -158,7 +186,12 @@ impl Surround {
         controllers: &[Controller],
         scratch: &mut Scratch,
     ) -> Result<Group, WorkloadError> {
-        make_group(&format!("{}{end}", self.name), controllers, &mut self.tickets, scratch)
+        make_group(
+            &format!("{}{end}", self.name),
+            controllers,
+            &mut self.tickets,
+            scratch,
+        )
     }
 
     /// Puts a process of the server where it belongs.
@@ -168,23 +201,36 @@ impl Surround {
         }
         if let Some(inner) = &self.inner {
             let file = inner.join("cgroup.procs");
-            std::fs::write(&file, pid.to_string()).map_err(|e| format!("cannot write to {}: {e}", file.display()))?;
+            std::fs::write(&file, pid.to_string())
+                .map_err(|e| format!("cannot write to {}: {e}", file.display()))?;
         }
         Ok(())
     }
 
     /// Sets limits and starts neighbours, which wait until the side is entered. Again with other values, and the others
     /// are gone.
-    pub fn adjust(&mut self, around: &Around, planted: &Planted, scratch: &mut Scratch) -> Result<(), WorkloadError> {
-        let again = self.around.neighbours != around.neighbours || self.running.is_empty() && self.shells.is_empty();
+    pub fn adjust(
+        &mut self,
+        around: &Around,
+        planted: &Planted,
+        scratch: &mut Scratch,
+    ) -> Result<(), WorkloadError> {
+        let again = self.around.neighbours != around.neighbours
+            || self.running.is_empty() && self.shells.is_empty();
         self.around = around.clone();
         if let (Some(client), Some(quota)) = (&self.client, around.client_quota) {
-            client.set_cpu_quota(Some(quota.max(0.02))).map_err(missing)?;
+            client
+                .set_cpu_quota(Some(quota.max(0.02)))
+                .map_err(missing)?;
             let pids = fingerpost_workloads::Workload::subjects(planted).clients;
-            pids.iter().try_for_each(|pid| client.add_pid(*pid as u32)).map_err(failed)?;
+            pids.iter()
+                .try_for_each(|pid| client.add_pid(*pid as u32))
+                .map_err(failed)?;
         }
         if let (Some(parent), Some(quota)) = (&self.parent, around.parent_quota) {
-            parent.set_cpu_quota(Some(quota.max(0.02))).map_err(missing)?;
+            parent
+                .set_cpu_quota(Some(quota.max(0.02)))
+                .map_err(missing)?;
         }
         self.limit().map_err(missing)?;
         if again {
@@ -198,7 +244,9 @@ impl Surround {
     }
 
     fn limit(&mut self) -> Result<(), CgroupError> {
-        let Some(group) = &self.group else { return Ok(()) };
+        let Some(group) = &self.group else {
+            return Ok(());
+        };
         if self.around.quota.is_some() || self.limited.0 {
             group.set_cpu_quota(self.around.quota.map(|quota| quota.max(0.02)))?;
             self.limited.0 = true;
@@ -217,7 +265,12 @@ impl Surround {
         Ok(())
     }
 
-    fn start(&mut self, neighbour: &Neighbour, planted: &Planted, scratch: &mut Scratch) -> Result<(), WorkloadError> {
+    fn start(
+        &mut self,
+        neighbour: &Neighbour,
+        planted: &Planted,
+        scratch: &mut Scratch,
+    ) -> Result<(), WorkloadError> {
         let dir = || self.dir.clone().into_os_string();
         let words: Vec<OsString> = match neighbour {
             Neighbour::Burns(n) | Neighbour::BurnsApart(n, _) | Neighbour::BurnsOn(n, _) => {
@@ -244,7 +297,10 @@ impl Surround {
         };
         let mut process = neighbour_of(words)?;
         if let (Neighbour::BurnsApart(_, weight), Some(group)) = (neighbour, &self.apart) {
-            group.set_cpu_weight(*weight).and_then(|()| group.add_pid(process.pid() as u32)).map_err(missing)?;
+            group
+                .set_cpu_weight(*weight)
+                .and_then(|()| group.add_pid(process.pid() as u32))
+                .map_err(missing)?;
         }
         if let Neighbour::BurnsOn(_, cpu) = neighbour {
             // Before it has threads: they inherit it.
@@ -258,11 +314,18 @@ impl Surround {
     /// Processes beside the server that may be held for a moment. A client of the server, held, would keep what it has
     /// of the server.
     pub fn neighbours(&self) -> Vec<i32> {
-        self.pids().into_iter().filter(|pid| !self.sessions.contains(pid)).collect()
+        self.pids()
+            .into_iter()
+            .filter(|pid| !self.sessions.contains(pid))
+            .collect()
     }
 
     fn pids(&self) -> Vec<i32> {
-        self.running.iter().map(Worker::pid).chain(self.shells.iter().map(|s| s.pid())).collect()
+        self.running
+            .iter()
+            .map(Worker::pid)
+            .chain(self.shells.iter().map(|s| s.pid()))
+            .collect()
     }
 
     /// Begins what holds only while this side is measured: neighbours and the network's rate.
@@ -270,19 +333,32 @@ impl Surround {
         self.shaped |= shape(self.around.loopback)?;
         if !self.around.children_on.is_empty() {
             let own = fingerpost_workloads::Workload::subjects(planted).servers;
-            for pid in planted.server_tree().into_iter().filter(|pid| !own.contains(pid)) {
-                let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            for pid in planted
+                .server_tree()
+                .into_iter()
+                .filter(|pid| !own.contains(pid))
+            {
+                let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
+                    .into_iter()
+                    .flatten()
+                    .flatten();
                 let tids = tasks.filter_map(|t| t.file_name().to_str()?.parse::<i32>().ok());
                 // A thread that has ended meanwhile needs no CPU.
                 tids.for_each(|tid| _ = affinity::pin_task(tid, &self.around.children_on));
             }
         }
-        self.pids().into_iter().try_for_each(|pid| child::signal(pid, libc::SIGCONT)).map_err(failed)
+        self.pids()
+            .into_iter()
+            .try_for_each(|pid| child::signal(pid, libc::SIGCONT))
+            .map_err(failed)
     }
 
     /// Ends it.
     pub fn leave(&mut self) -> Result<(), WorkloadError> {
-        self.pids().into_iter().try_for_each(|pid| child::signal(pid, libc::SIGSTOP)).map_err(failed)?;
+        self.pids()
+            .into_iter()
+            .try_for_each(|pid| child::signal(pid, libc::SIGSTOP))
+            .map_err(failed)?;
         unshape(&mut self.shaped)
     }
 

@@ -64,13 +64,20 @@ pub const USUAL: Kind = Kind {
 
 /// The same, with a magnitude of this range that can be changed while the servers run.
 pub const fn adjustable(low: f64, high: f64) -> Kind {
-    Kind { range: (low, high), adjustable: true, ..USUAL }
+    Kind {
+        range: (low, high),
+        adjustable: true,
+        ..USUAL
+    }
 }
 
 impl Kind {
     /// The cause that the verdict must name; nothing for a control.
     pub fn cause(&self) -> &'static str {
-        self.name.split_once('/').map_or("", |(cause, _)| cause).trim_start_matches("control")
+        self.name
+            .split_once('/')
+            .map_or("", |(cause, _)| cause)
+            .trim_start_matches("control")
     }
 
     /// Its layer.

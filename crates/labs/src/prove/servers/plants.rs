@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
+use fingerpost_workloads::planted::servers::Engine::{
+    self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite,
+};
 
 use super::around::Neighbour;
 use super::kind::{Kind, Need, USUAL, adjustable};
-use super::scene::{self, Pair, Scene, change, computing, little, reading_and_writing, share_but_first, sleeping};
+use super::scene::{
+    self, Pair, Scene, change, computing, little, reading_and_writing, share_but_first, sleeping,
+};
 
 /// CPUs' worth of time that a server under [`computing`] uses, about.
 const DEMAND: f64 = 1.6;
@@ -25,7 +29,9 @@ pub static PLANTS: &[Kind] = &[
         name: "cpu.affinity/one",
         what: "the server may use one CPU",
         engines: &[MariaDb, PostgreSql, Nginx, Sqlite],
-        plant: |pair, _| pair.new.plan.surroundings.cpus = pair.cpus[..1.min(pair.cpus.len())].to_vec(),
+        plant: |pair, _| {
+            pair.new.plan.surroundings.cpus = pair.cpus[..1.min(pair.cpus.len())].to_vec()
+        },
         needs: &[Need::TwoCpus],
         ..USUAL
     },
@@ -41,14 +47,22 @@ pub static PLANTS: &[Kind] = &[
         name: "cpu.contention/group",
         what: "a process in a control group of its own uses CPU time, with a high weight",
         engines: &[MariaDb, PostgreSql, Nginx],
-        plant: |pair, m| pair.new.around.beside(Neighbour::BurnsApart(2, (m * 100.0) as u64)),
+        plant: |pair, m| {
+            pair.new
+                .around
+                .beside(Neighbour::BurnsApart(2, (m * 100.0) as u64))
+        },
         ..adjustable(1.0, 20.0)
     },
     Kind {
         name: "cpu.contention/shells",
         what: "shells that count, each in a process group of its own",
         engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis],
-        plant: |pair, m| pair.new.around.beside(Neighbour::Shells(m.round() as usize)),
+        plant: |pair, m| {
+            pair.new
+                .around
+                .beside(Neighbour::Shells(m.round() as usize))
+        },
         joins: true,
         ..adjustable(1.0, 6.0)
     },
@@ -109,7 +123,11 @@ pub static PLANTS: &[Kind] = &[
         what: "another process writes and syncs on the same disk",
         engines: &[MariaDb, PostgreSql, Sqlite, Redis],
         scene: scene::committing,
-        plant: |pair, m| pair.new.around.beside(Neighbour::Syncs((10_000.0 / m) as u64)),
+        plant: |pair, m| {
+            pair.new
+                .around
+                .beside(Neighbour::Syncs((10_000.0 / m) as u64))
+        },
         ..adjustable(0.5, 20.0)
     },
     Kind {
@@ -164,7 +182,14 @@ pub static PLANTS: &[Kind] = &[
         what: "each of eight rows is committed by itself, instead of all together",
         engines: &[MariaDb, PostgreSql],
         scene: scene::logging,
-        plant: |pair, m| pair.one_by_one(m, 8, "INSERT INTO written VALUES ({r})", ["BEGIN", "COMMIT"]),
+        plant: |pair, m| {
+            pair.one_by_one(
+                m,
+                8,
+                "INSERT INTO written VALUES ({r})",
+                ["BEGIN", "COMMIT"],
+            )
+        },
         ..adjustable(0.002, 1.0)
     },
     Kind {
@@ -173,7 +198,12 @@ pub static PLANTS: &[Kind] = &[
         engines: &[Sqlite, Redis],
         scene: scene::reading_alone,
         plant: |pair, m| match pair.base.plan.engine {
-            Sqlite => pair.one_by_one(m, 5, "UPDATE item SET val = val + 1 WHERE id = {r}", ["BEGIN", "COMMIT"]),
+            Sqlite => pair.one_by_one(
+                m,
+                5,
+                "UPDATE item SET val = val + 1 WHERE id = {r}",
+                ["BEGIN", "COMMIT"],
+            ),
             _ => pair.one_by_one(m, 5, "SET k{r} changed", ["MULTI", "EXEC"]),
         },
         ..adjustable(0.002, 1.0)
@@ -184,7 +214,8 @@ pub static PLANTS: &[Kind] = &[
         engines: &[Nginx, Redis, Apache],
         scene: scene::large_answers,
         plant: |pair, m| {
-            pair.new.around.loopback = Some((pair.rate * scene::ANSWER / (1.0 + m)).clamp(1e5, 4e9) as u32)
+            pair.new.around.loopback =
+                Some((pair.rate * scene::ANSWER / (1.0 + m)).clamp(1e5, 4e9) as u32)
         },
         needs: &[Need::OwnNetwork],
         ..adjustable(0.3, 2.5)
@@ -193,7 +224,9 @@ pub static PLANTS: &[Kind] = &[
         name: "network.accept_queue/nginx",
         what: "a listen queue of one, with a connection for each request",
         engines: &[Nginx],
-        scene: |engine| scene::connecting(engine).with(|scene| scene.plan.set("main", "worker_processes 1;")),
+        scene: |engine| {
+            scene::connecting(engine).with(|scene| scene.plan.set("main", "worker_processes 1;"))
+        },
         plant: |pair, m| {
             pair.both(|scene| scene.script.clients = m.round() as usize);
             pair.new.plan.settings.retain(|(name, _)| name != "listen");
@@ -209,13 +242,18 @@ pub static PLANTS: &[Kind] = &[
         scene: |engine| {
             let mut scene = little(engine).asking("/word");
             scene.plan.set("http", "sendfile on; tcp_nopush off;");
-            scene.plan.set("server", "location = /word { return 200 \"word\"; }");
+            scene
+                .plan
+                .set("server", "location = /word { return 200 \"word\"; }");
             scene.script.think_us = 300;
             scene
         },
         plant: |pair, m| {
             pair.both(|scene| scene.share(m, &["/small".to_owned()]));
-            pair.new.plan.settings.retain(|(_, line)| !line.starts_with("tcp_nodelay"));
+            pair.new
+                .plan
+                .settings
+                .retain(|(_, line)| !line.starts_with("tcp_nodelay"));
             pair.new.plan.set("http", "tcp_nodelay off;");
         },
         ..adjustable(0.003, 0.1)
@@ -225,9 +263,14 @@ pub static PLANTS: &[Kind] = &[
         what: "many clients change the same row, which each holds for a while",
         engines: &[MariaDb, PostgreSql],
         scene: |engine| {
-            let (name, off) =
-                if engine == MariaDb { ("innodb-flush-log-at-trx-commit", "0") } else { ("synchronous_commit", "off") };
-            little(engine).asking_all(scene::held_row(engine, "{r}")).with(|scene| scene.plan.set(name, off))
+            let (name, off) = if engine == MariaDb {
+                ("innodb-flush-log-at-trx-commit", "0")
+            } else {
+                ("synchronous_commit", "off")
+            };
+            little(engine)
+                .asking_all(scene::held_row(engine, "{r}"))
+                .with(|scene| scene.plan.set(name, off))
         },
         plant: |pair, m| pair.all_the_same(m, scene::held_row),
         ..adjustable(0.3, 1.0)
@@ -237,10 +280,19 @@ pub static PLANTS: &[Kind] = &[
         what: "changes of the table that others read, which locks it as a whole, instead of another table",
         engines: &[MariaDb],
         // Of a row that is found by its whole key MariaDB gives the table free before the statement's functions run.
-        scene: |_| scene::with_storage("MyISAM").asking("SELECT val, SLEEP(0.0015) FROM item WHERE id >= {r} LIMIT 1"),
+        scene: |_| {
+            scene::with_storage("MyISAM")
+                .asking("SELECT val, SLEEP(0.0015) FROM item WHERE id >= {r} LIMIT 1")
+        },
         plant: |pair, m| {
-            pair.base.share(m, &["UPDATE other SET val = val + 1 WHERE id = {s}".to_owned()]);
-            pair.new.share(m, &["UPDATE item SET val = val + 1 WHERE id = {s}".to_owned()]);
+            pair.base.share(
+                m,
+                &["UPDATE other SET val = val + 1 WHERE id = {s}".to_owned()],
+            );
+            pair.new.share(
+                m,
+                &["UPDATE item SET val = val + 1 WHERE id = {s}".to_owned()],
+            );
         },
         ..adjustable(0.05, 1.0)
     },
@@ -268,10 +320,16 @@ pub static PLANTS: &[Kind] = &[
         scene: little,
         plant: |pair, m| {
             pair.both(|scene| {
-                scene.share(m, &["SELECT COUNT(*), SUM(val) FROM item WHERE grp = {s} % 200".to_owned()])
+                scene.share(
+                    m,
+                    &["SELECT COUNT(*), SUM(val) FROM item WHERE grp = {s} % 200".to_owned()],
+                )
             });
-            let drop =
-                if pair.new.plan.engine == MariaDb { "DROP INDEX item_grp ON item" } else { "DROP INDEX item_grp" };
+            let drop = if pair.new.plan.engine == MariaDb {
+                "DROP INDEX item_grp ON item"
+            } else {
+                "DROP INDEX item_grp"
+            };
             if pair.new.prepare.last().map(String::as_str) != Some(drop) {
                 pair.new.prepare.push(drop.to_owned());
             }
@@ -283,15 +341,22 @@ pub static PLANTS: &[Kind] = &[
         what: "pages are compressed harder",
         engines: &[Nginx, Apache],
         scene: |engine| {
-            let compresses = |line: &str| line.contains("gzip") || line.contains("CompressionLevel");
-            computing(engine).with(|scene| scene.plan.settings.retain(|(_, line)| !compresses(line)))
+            let compresses =
+                |line: &str| line.contains("gzip") || line.contains("CompressionLevel");
+            computing(engine)
+                .with(|scene| scene.plan.settings.retain(|(_, line)| !compresses(line)))
         },
         plant: |pair, m| {
             let level = m.round() as u32;
             for (scene, level) in [(&mut pair.base, 1), (&mut pair.new, level)] {
                 match scene.plan.engine {
-                    Apache => scene.plan.set("", &format!("DeflateCompressionLevel {level}")),
-                    _ => scene.plan.set("http", &format!("gzip on; gzip_types *; gzip_comp_level {level};")),
+                    Apache => scene
+                        .plan
+                        .set("", &format!("DeflateCompressionLevel {level}")),
+                    _ => scene.plan.set(
+                        "http",
+                        &format!("gzip on; gzip_types *; gzip_comp_level {level};"),
+                    ),
                 }
             }
         },
@@ -305,7 +370,10 @@ pub static PLANTS: &[Kind] = &[
         scene: |engine| little(engine).asking("/large"),
         plant: |pair, m| {
             pair.base.plan.set("http", "output_buffers 2 32k;");
-            pair.new.plan.set("http", &format!("output_buffers 1 {};", (32768.0 / m) as u32));
+            pair.new.plan.set(
+                "http",
+                &format!("output_buffers 1 {};", (32768.0 / m) as u32),
+            );
         },
         range: (2.0, 8.0),
         ..USUAL
@@ -328,7 +396,9 @@ pub static PLANTS: &[Kind] = &[
         engines: &[MariaDb, PostgreSql, Nginx, Apache, Sqlite],
         plant: |pair, m| {
             let cpu = pair.cpus.last().copied().unwrap_or(0);
-            pair.new.around.beside(Neighbour::BurnsOn(m.round() as usize, cpu));
+            pair.new
+                .around
+                .beside(Neighbour::BurnsOn(m.round() as usize, cpu));
         },
         joins: true,
         needs: &[Need::TwoCpus],
@@ -351,7 +421,13 @@ pub static PLANTS: &[Kind] = &[
                         "COMMIT".to_owned(),
                     ]
                 }
-                _ => vec![format!("PRAGMA synchronous = {}", if kept { "full" } else { "normal" }), change("item")],
+                _ => vec![
+                    format!(
+                        "PRAGMA synchronous = {}",
+                        if kept { "full" } else { "normal" }
+                    ),
+                    change("item"),
+                ],
             };
             let (loose, kept) = (asks(false), asks(true));
             share_but_first(&mut pair.base, m, loose);
@@ -360,44 +436,75 @@ pub static PLANTS: &[Kind] = &[
         ..adjustable(0.002, 1.0)
     },
     control("control/nothing", "nothing is planted", |_, _| ()),
-    control("control/names", "the clients call themselves otherwise", |pair, _| {
-        pair.base.script.name = "first".into();
-        pair.new.script.name = "second".into();
-    }),
-    control("control/setting", "a setting that nothing uses", |pair, _| {
-        let (name, value) = match pair.new.plan.engine {
-            MariaDb => ("max-connections", "90"),
-            PostgreSql => ("max_locks_per_transaction", "80"),
-            Sqlite => ("user_version", "7"),
-            Redis => ("maxclients", "900"),
-            Apache => ("", "LimitRequestFields 90"),
-            Nginx | Proxy => ("http", "client_max_body_size 3m;"),
-        };
-        pair.new.plan.set(name, value);
-    }),
-    control("control/elsewhere", "another process writes a little to memory", |pair, _| {
-        pair.new.around.beside(Neighbour::Scribbles);
-    }),
+    control(
+        "control/names",
+        "the clients call themselves otherwise",
+        |pair, _| {
+            pair.base.script.name = "first".into();
+            pair.new.script.name = "second".into();
+        },
+    ),
+    control(
+        "control/setting",
+        "a setting that nothing uses",
+        |pair, _| {
+            let (name, value) = match pair.new.plan.engine {
+                MariaDb => ("max-connections", "90"),
+                PostgreSql => ("max_locks_per_transaction", "80"),
+                Sqlite => ("user_version", "7"),
+                Redis => ("maxclients", "900"),
+                Apache => ("", "LimitRequestFields 90"),
+                Nginx | Proxy => ("http", "client_max_body_size 3m;"),
+            };
+            pair.new.plan.set(name, value);
+        },
+    ),
+    control(
+        "control/elsewhere",
+        "another process writes a little to memory",
+        |pair, _| {
+            pair.new.around.beside(Neighbour::Scribbles);
+        },
+    ),
     Kind {
         engines: &[MariaDb, PostgreSql, Redis, Nginx, Apache],
-        ..control("control/disk_unused", "a limit on the disk, for a server that does not use it", |pair, _| {
-            pair.new.around.writes = Some(60);
-        })
+        ..control(
+            "control/disk_unused",
+            "a limit on the disk, for a server that does not use it",
+            |pair, _| {
+                pair.new.around.writes = Some(60);
+            },
+        )
     },
     Kind {
         engines: &[MariaDb, PostgreSql, Redis, Nginx, Apache],
-        ..control("control/quota_ample", "a quota of more CPUs than there are", |pair, _| {
-            pair.new.around.quota = Some(pair.cpus.len() as f64 + 2.0);
-        })
+        ..control(
+            "control/quota_ample",
+            "a quota of more CPUs than there are",
+            |pair, _| {
+                pair.new.around.quota = Some(pair.cpus.len() as f64 + 2.0);
+            },
+        )
     },
 ];
 
 /// A control on any server.
 const fn control(name: &'static str, what: &'static str, plant: fn(&mut Pair, f64)) -> Kind {
-    Kind { name, what, engines: &Engine::ALL, scene: any_load, plant, ..USUAL }
+    Kind {
+        name,
+        what,
+        engines: &Engine::ALL,
+        scene: any_load,
+        plant,
+        ..USUAL
+    }
 }
 
 /// The load of controls: one that computes where that costs much, else one that asks little.
 fn any_load(engine: Engine) -> Scene {
-    if matches!(engine, MariaDb | Apache | Sqlite) { computing(engine) } else { little(engine) }
+    if matches!(engine, MariaDb | Apache | Sqlite) {
+        computing(engine)
+    } else {
+        little(engine)
+    }
 }

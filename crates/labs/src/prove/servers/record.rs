@@ -69,8 +69,16 @@ pub fn read(path: &Path, each: &mut dyn FnMut(Taken)) -> Result<usize, String> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from(reader: impl Read, name: &str, each: &mut dyn FnMut(Taken)) -> Result<usize, String> {
-    let mut lines = Lines { reader: BufReader::new(reader), number: 0, name };
+pub fn read_from(
+    reader: impl Read,
+    name: &str,
+    each: &mut dyn FnMut(Taken),
+) -> Result<usize, String> {
+    let mut lines = Lines {
+        reader: BufReader::new(reader),
+        number: 0,
+        name,
+    };
     let mut count = 0;
     while let Some(line) = lines.next()? {
         let head = head(&line).map_err(|why| lines.wrong(&why))?;
@@ -78,13 +86,20 @@ pub fn read_from(reader: impl Read, name: &str, each: &mut dyn FnMut(Taken)) -> 
             Some(without) => Err(without),
             None => {
                 let mut run = || -> Result<Run, String> {
-                    let line = lines.next()?.ok_or_else(|| lines.wrong("it ends within a trial"))?;
-                    load::from_slice(&line, &format!("line {} of {name}", lines.number)).map_err(|e| e.to_string())
+                    let line = lines
+                        .next()?
+                        .ok_or_else(|| lines.wrong("it ends within a trial"))?;
+                    load::from_slice(&line, &format!("line {} of {name}", lines.number))
+                        .map_err(|e| e.to_string())
                 };
                 Ok([run()?, run()?])
             }
         };
-        each(Taken { outline: head.outline, seconds: head.seconds, result });
+        each(Taken {
+            outline: head.outline,
+            seconds: head.seconds,
+            result,
+        });
         count += 1;
         if count > MOST {
             return Err(lines.wrong("it has more trials than are ever recorded"));
@@ -98,12 +113,19 @@ fn head(line: &[u8]) -> Result<Head, String> {
         return Err("the line is longer than the first of a trial can be".to_owned());
     }
     bounds::check(line)?;
-    let head: Head = serde_json::from_slice(line).map_err(|e| format!("it is not the first line of a trial: {e}"))?;
+    let head: Head = serde_json::from_slice(line)
+        .map_err(|e| format!("it is not the first line of a trial: {e}"))?;
     if head.format != FORMAT {
-        return Err(format!("its format is not {FORMAT}; use the version that wrote it"));
+        return Err(format!(
+            "its format is not {FORMAT}; use the version that wrote it"
+        ));
     }
     let sane = |n: f64| n.is_finite() && (0.0..1e9).contains(&n);
-    let numbers = head.outline.planted.iter().all(|p| sane(p.target) && sane(p.magnitude) && p.adds.is_none_or(sane))
+    let numbers = head
+        .outline
+        .planted
+        .iter()
+        .all(|p| sane(p.target) && sane(p.magnitude) && p.adds.is_none_or(sane))
         && sane(head.seconds);
     if !numbers || head.outline.planted.is_empty() || head.outline.planted.len() > 2 {
         return Err("it says something that cannot be".to_owned());
@@ -127,10 +149,14 @@ impl<R: Read> Lines<'_, R> {
         loop {
             let mut line = Vec::new();
             self.number += 1;
-            let read = (&mut self.reader).take(LONGEST + 1).read_until(b'\n', &mut line);
+            let read = (&mut self.reader)
+                .take(LONGEST + 1)
+                .read_until(b'\n', &mut line);
             match read.map_err(|e| self.wrong(&e.to_string()))? {
                 0 => return Ok(None),
-                n if n as u64 > LONGEST => return Err(self.wrong("the line is longer than any that is recorded")),
+                n if n as u64 > LONGEST => {
+                    return Err(self.wrong("the line is longer than any that is recorded"));
+                }
                 _ => {}
             }
             if !line.trim_ascii().is_empty() {
@@ -156,22 +182,39 @@ mod tests {
     use fingerpost_record::SCHEMA;
 
     fn run(id: &str) -> Run {
-        Run { schema: SCHEMA.to_owned(), id: id.to_owned(), complete: true, ..Run::default() }
+        Run {
+            schema: SCHEMA.to_owned(),
+            id: id.to_owned(),
+            complete: true,
+            ..Run::default()
+        }
     }
 
     fn trials() -> Vec<Taken> {
         let outlines = draw(1, 3, &candidates(&[Set::Plants]));
-        let result = |i| if i == 1 { Err((Verdict::Skipped, "not here".to_owned())) } else { Ok([run("a"), run("b")]) };
+        let result = |i| {
+            if i == 1 {
+                Err((Verdict::Skipped, "not here".to_owned()))
+            } else {
+                Ok([run("a"), run("b")])
+            }
+        };
         outlines
             .into_iter()
             .enumerate()
-            .map(|(i, outline)| Taken { outline, seconds: 7.5, result: result(i) })
+            .map(|(i, outline)| Taken {
+                outline,
+                seconds: 7.5,
+                result: result(i),
+            })
             .collect()
     }
 
     fn written() -> Vec<u8> {
         let mut bytes = Vec::new();
-        trials().iter().for_each(|taken| write(&mut bytes, taken).unwrap());
+        trials()
+            .iter()
+            .for_each(|taken| write(&mut bytes, taken).unwrap());
         bytes
     }
 
@@ -202,13 +245,18 @@ mod tests {
                     0 => bytes[at] = random.u8(..),
                     1 => bytes.truncate(at.max(1)),
                     2 => _ = bytes.remove(at),
-                    _ => bytes.splice(at..at, std::iter::repeat_n(b'[', 300)).for_each(drop),
+                    _ => bytes
+                        .splice(at..at, std::iter::repeat_n(b'[', 300))
+                        .for_each(drop),
                 }
             }
             let (_, result) = read_all(&bytes);
             if let Err(sentence) = result {
                 refused += 1;
-                assert!(!sentence.contains('\n') && sentence.contains("trials.jsonl"), "{sentence}");
+                assert!(
+                    !sentence.contains('\n') && sentence.contains("trials.jsonl"),
+                    "{sentence}"
+                );
             }
         }
         assert!(refused > 300, "{refused} of 600 were refused");
@@ -218,11 +266,28 @@ mod tests {
     fn what_would_cost_too_much_is_refused() {
         let long = vec![b'x'; LONGEST as usize + 2];
         assert!(read_all(&long).1.unwrap_err().contains("longer than any"));
-        assert!(read_all(&vec![b' '; LONGEST_HEAD + 2]).1.is_ok_and(|n| n == 0), "blanks are no line");
+        assert!(
+            read_all(&vec![b' '; LONGEST_HEAD + 2])
+                .1
+                .is_ok_and(|n| n == 0),
+            "blanks are no line"
+        );
         let mut head = written();
         head.truncate(head.iter().position(|b| *b == b'\n').unwrap() + 1);
-        assert!(read_all(&head).1.unwrap_err().contains("ends within a trial"));
-        let later = String::from_utf8(head).unwrap().replace("trial/1", "trial/2");
-        assert!(read_all(later.as_bytes()).1.unwrap_err().contains("use the version"));
+        assert!(
+            read_all(&head)
+                .1
+                .unwrap_err()
+                .contains("ends within a trial")
+        );
+        let later = String::from_utf8(head)
+            .unwrap()
+            .replace("trial/1", "trial/2");
+        assert!(
+            read_all(later.as_bytes())
+                .1
+                .unwrap_err()
+                .contains("use the version")
+        );
     }
 }

@@ -39,7 +39,12 @@ pub struct Pair {
 impl Pair {
     /// Two sides that are alike.
     pub fn alike(scene: Scene, cpus: &[usize]) -> Pair {
-        Pair { base: scene.clone(), new: scene, cpus: cpus.to_vec(), rate: 10_000.0 }
+        Pair {
+            base: scene.clone(),
+            new: scene,
+            cpus: cpus.to_vec(),
+            rate: 10_000.0,
+        }
     }
 
     /// Changes both sides alike.
@@ -52,7 +57,10 @@ impl Pair {
     /// other.
     pub fn one_by_one(&mut self, weight: f64, times: usize, change: &str, [begin, end]: [&str; 2]) {
         let changes = vec![change.to_owned(); times];
-        self.base.share(weight, &[&[begin.to_owned()], &changes[..], &[end.to_owned()]].concat());
+        self.base.share(
+            weight,
+            &[&[begin.to_owned()], &changes[..], &[end.to_owned()]].concat(),
+        );
         self.new.share(weight, &changes);
     }
 
@@ -60,7 +68,10 @@ impl Pair {
     /// any.
     pub fn all_the_same(&mut self, weight: f64, asks: fn(Engine, &str) -> Vec<String>) {
         let engine = self.new.plan.engine;
-        let share = |weight, about| Share { weight, asks: asks(engine, about) };
+        let share = |weight, about| Share {
+            weight,
+            asks: asks(engine, about),
+        };
         self.new.script.shares = vec![share((1.0 - weight).max(1e-6), "{r}"), share(weight, "1")];
     }
 }
@@ -80,8 +91,13 @@ impl Scene {
     /// With requests of this kind besides, so often beside those that come with weight 1; in place of those that begin
     /// alike.
     pub fn share(&mut self, weight: f64, asks: &[String]) {
-        self.script.shares.retain(|s| s.asks.first() != asks.first() || s.asks.len() != asks.len());
-        self.script.shares.push(Share { weight, asks: asks.to_vec() });
+        self.script
+            .shares
+            .retain(|s| s.asks.first() != asks.first() || s.asks.len() != asks.len());
+        self.script.shares.push(Share {
+            weight,
+            asks: asks.to_vec(),
+        });
     }
 
     /// With this request alone.
@@ -112,8 +128,14 @@ const KEYS: u32 = 2000;
 fn tables(engine: Engine, storage: &str) -> Vec<String> {
     let mut all = Vec::new();
     for table in ["item", "other"] {
-        let with = if storage.is_empty() { String::new() } else { format!(" ENGINE={storage}") };
-        all.push(format!("CREATE TABLE {table} (id INT PRIMARY KEY, grp INT, val INT, pad VARCHAR(200)){with}"));
+        let with = if storage.is_empty() {
+            String::new()
+        } else {
+            format!(" ENGINE={storage}")
+        };
+        all.push(format!(
+            "CREATE TABLE {table} (id INT PRIMARY KEY, grp INT, val INT, pad VARCHAR(200)){with}"
+        ));
         let row = format!("n, n % {GROUPS}, n % 97");
         all.push(match engine {
             Engine::MariaDb => {
@@ -155,7 +177,10 @@ fn filled(engine: Engine) -> Scene {
                 format!("@{KEYS} SET k{{r}} value-of-{{r}}"),
                 format!(
                     "RPUSH list {}",
-                    (0..400u32).map(|n| (n.wrapping_mul(7919) % 1000).to_string()).collect::<Vec<_>>().join(" ")
+                    (0..400u32)
+                        .map(|n| (n.wrapping_mul(7919) % 1000).to_string())
+                        .collect::<Vec<_>>()
+                        .join(" ")
                 ),
             ];
         }
@@ -168,7 +193,9 @@ fn filled(engine: Engine) -> Scene {
 /// Requests that cost the server little but its system calls.
 pub fn little(engine: Engine) -> Scene {
     let ask = match engine {
-        Engine::MariaDb | Engine::PostgreSql | Engine::Sqlite => "SELECT val, pad FROM item WHERE id = {r}",
+        Engine::MariaDb | Engine::PostgreSql | Engine::Sqlite => {
+            "SELECT val, pad FROM item WHERE id = {r}"
+        }
         Engine::Redis => "GET k{r}",
         Engine::Nginx | Engine::Proxy | Engine::Apache => "/small",
     };
@@ -184,7 +211,9 @@ pub fn computing(engine: Engine) -> Scene {
         Engine::Nginx | Engine::Proxy | Engine::Apache => "/page",
     });
     match engine {
-        Engine::Nginx | Engine::Proxy => scene.plan.set("http", "gzip on; gzip_types *; gzip_comp_level 2;"),
+        Engine::Nginx | Engine::Proxy => scene
+            .plan
+            .set("http", "gzip on; gzip_types *; gzip_comp_level 2;"),
         Engine::Apache => {
             scene.plan.set("", "SetOutputFilter DEFLATE");
             scene.plan.set("", "DeflateCompressionLevel 2");
@@ -196,8 +225,11 @@ pub fn computing(engine: Engine) -> Scene {
 
 /// Transactions that are on the disk before they are answered.
 pub fn committing(engine: Engine) -> Scene {
-    let mut scene =
-        filled(engine).asking_all(vec![if engine == Engine::Redis { "SET k{r} {x}".into() } else { change("item") }]);
+    let mut scene = filled(engine).asking_all(vec![if engine == Engine::Redis {
+        "SET k{r} {x}".into()
+    } else {
+        change("item")
+    }]);
     match engine {
         Engine::Redis => {
             scene.plan.set("appendonly", "yes");
@@ -223,23 +255,33 @@ pub fn reading_and_writing(engine: Engine) -> Scene {
 
 /// As [`reading_and_writing`], with a table that rows are added to.
 pub fn logging(engine: Engine) -> Scene {
-    reading_and_writing(engine).with(|scene| scene.prepare.push("CREATE TABLE written (n INT)".into()))
+    reading_and_writing(engine)
+        .with(|scene| scene.prepare.push("CREATE TABLE written (n INT)".into()))
 }
 
 /// As [`committing`], by one client that reads.
 pub fn reading_alone(engine: Engine) -> Scene {
-    committing(engine).with(|scene| (scene.script.clients, scene.script.shares) = (1, little(engine).script.shares))
+    committing(engine).with(|scene| {
+        (scene.script.clients, scene.script.shares) = (1, little(engine).script.shares)
+    })
 }
 
 /// The weight of a write in [`reading_and_writing`].
 pub fn write_share(scene: &mut Scene, weight: f64) {
-    let ask = if scene.plan.engine == Engine::Redis { "SET k{r} changed".to_owned() } else { change("item") };
+    let ask = if scene.plan.engine == Engine::Redis {
+        "SET k{r} changed".to_owned()
+    } else {
+        change("item")
+    };
     scene.share(weight, &[ask]);
 }
 
 /// MariaDB with tables of another storage engine.
 pub fn with_storage(storage: &str) -> Scene {
-    Scene { prepare: tables(Engine::MariaDb, storage), ..filled(Engine::MariaDb) }
+    Scene {
+        prepare: tables(Engine::MariaDb, storage),
+        ..filled(Engine::MariaDb)
+    }
 }
 
 /// A statement that does nothing for so long on the server.
@@ -252,8 +294,13 @@ pub fn sleeping(engine: Engine, seconds: f64) -> String {
 
 /// Redis with some fifty megabytes.
 pub fn large_values(engine: Engine) -> Scene {
-    let scene = Scene { prepare: vec!["@12000 SET k{r} {x}".to_owned()], ..Scene::of(engine) };
-    scene.asking("GET k{r}").with(|scene| scene.script.keys = 12_000)
+    let scene = Scene {
+        prepare: vec!["@12000 SET k{r} {x}".to_owned()],
+        ..Scene::of(engine)
+    };
+    scene
+        .asking("GET k{r}")
+        .with(|scene| scene.script.keys = 12_000)
 }
 
 /// Bytes of an answer of [`large_answers`] with its head.
@@ -262,7 +309,11 @@ pub const ANSWER: f64 = 66_000.0;
 /// Answers of 64 KiB.
 pub fn large_answers(engine: Engine) -> Scene {
     if engine == Engine::Redis {
-        return Scene { prepare: vec!["SETRANGE large 65535 x".to_owned()], ..Scene::of(engine) }.asking("GET large");
+        return Scene {
+            prepare: vec!["SETRANGE large 65535 x".to_owned()],
+            ..Scene::of(engine)
+        }
+        .asking("GET large");
     }
     Scene::of(engine).asking("/large")
 }
@@ -275,7 +326,12 @@ pub fn connecting(engine: Engine) -> Scene {
 /// A transaction that changes a row and holds it for a millisecond.
 pub fn held_row(engine: Engine, id: &str) -> Vec<String> {
     let change = format!("UPDATE item SET val = val + 1 WHERE id = {id}");
-    vec!["BEGIN".into(), change, sleeping(engine, 0.001), "COMMIT".into()]
+    vec![
+        "BEGIN".into(),
+        change,
+        sleeping(engine, 0.001),
+        "COMMIT".into(),
+    ]
 }
 
 /// The usual length of a pass: several periods of a CPU quota.

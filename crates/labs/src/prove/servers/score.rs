@@ -106,10 +106,16 @@ impl Row {
 
     /// A trial with its verdict, which may hold causes of any status.
     pub fn judged(outline: Outline, effect: Option<Effect>, causes: Vec<Finding>) -> Row {
-        let accused: Vec<Finding> =
-            causes.into_iter().filter(|f| matches!(f.status, Status::Guilty | Status::Suspected)).collect();
-        let mut row =
-            Row { effect, accused, reason: None, ..Row::without(outline, Result::Missed, String::new(), 0.0) };
+        let accused: Vec<Finding> = causes
+            .into_iter()
+            .filter(|f| matches!(f.status, Status::Guilty | Status::Suspected))
+            .collect();
+        let mut row = Row {
+            effect,
+            accused,
+            reason: None,
+            ..Row::without(outline, Result::Missed, String::new(), 0.0)
+        };
         row.result = row.verdict();
         row
     }
@@ -126,12 +132,21 @@ impl Row {
 
     /// Whether one of those that were planted is the one named in this place.
     fn names(&self, place: usize) -> bool {
-        self.accused.get(place).is_some_and(|f| self.outline.causes().contains(&f.cause.as_str()))
+        self.accused
+            .get(place)
+            .is_some_and(|f| self.outline.causes().contains(&f.cause.as_str()))
     }
 
     fn layer_first(&self) -> bool {
-        let layers: Vec<Layer> = self.outline.planted.iter().filter_map(|p| p.layer).collect();
-        self.accused.first().is_some_and(|f| layers.contains(&f.layer))
+        let layers: Vec<Layer> = self
+            .outline
+            .planted
+            .iter()
+            .filter_map(|p| p.layer)
+            .collect();
+        self.accused
+            .first()
+            .is_some_and(|f| layers.contains(&f.layer))
     }
 
     /// Whether two were planted and neither made the other one void.
@@ -190,9 +205,15 @@ pub fn wilson(of: usize, all: usize) -> (f64, f64) {
         return (0.0, 1.0);
     }
     let (n, p, z2) = (all as f64, of as f64 / all as f64, Z * Z);
-    let (middle, half) = (p + z2 / (2.0 * n), Z * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt());
+    let (middle, half) = (
+        p + z2 / (2.0 * n),
+        Z * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt(),
+    );
     let scale = 1.0 + z2 / n;
-    (((middle - half) / scale).max(0.0), ((middle + half) / scale).min(1.0))
+    (
+        ((middle - half) / scale).max(0.0),
+        ((middle + half) / scale).min(1.0),
+    )
 }
 
 /// Verdicts that claimed alike, and how many of them were right.
@@ -241,17 +262,24 @@ pub fn score<'a>(rows: impl Iterator<Item = &'a Row>) -> Score {
             let claimed = r.accused.first().map(|f| f.share.clamp(0.0, 1.0));
             r.tried() && claimed.is_some_and(|c| c >= from && (c < to || i + 1 == BINS))
         };
-        Bin { from, to, right: share(&|r| r.names(0), &within) }
+        Bin {
+            from,
+            to,
+            right: share(&|r| r.names(0), &within),
+        }
     });
     Score {
         first: share(&|r| r.names(0), &Row::scored),
         first_two: share(&|r| r.names(0) || r.names(1), &Row::scored),
         layer: share(&Row::layer_first, &Row::scored),
         both: share(&Row::both, &Row::two_act),
-        false_accusations: share(&|r| !r.accused.is_empty(), &|r| r.tried() && r.outline.is_control()),
+        false_accusations: share(&|r| !r.accused.is_empty(), &|r| {
+            r.tried() && r.outline.is_control()
+        }),
         nobody: share(&|r| r.accused.is_empty(), &small),
         calibration: bins.collect(),
-        not_tried: [Result::Skipped, Result::Failed].map(|w| rows.iter().filter(|r| r.result == w).count()),
+        not_tried: [Result::Skipped, Result::Failed]
+            .map(|w| rows.iter().filter(|r| r.result == w).count()),
     }
 }
 
@@ -268,7 +296,11 @@ mod tests {
 
     fn outline(causes: &[&str]) -> Outline {
         let layer = |cause: &str| {
-            (!cause.is_empty()).then_some(if cause.starts_with("cpu") { Layer::Scheduler } else { Layer::Application })
+            (!cause.is_empty()).then_some(if cause.starts_with("cpu") {
+                Layer::Scheduler
+            } else {
+                Layer::Application
+            })
         };
         let planted = |cause: &&str| Planted {
             kind: format!("{cause}/x"),
@@ -278,24 +310,54 @@ mod tests {
             magnitude: 1.0,
             adds: None,
         };
-        Outline { number: 1, set: Set::Plants, engine: Engine::Redis, planted: causes.iter().map(planted).collect() }
+        Outline {
+            number: 1,
+            set: Set::Plants,
+            engine: Engine::Redis,
+            planted: causes.iter().map(planted).collect(),
+        }
     }
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        let layer = if cause.starts_with("cpu") { Layer::Scheduler } else { Layer::Application };
-        Finding { cause: cause.into(), layer, status, share, evidence: Vec::new(), relation: None }
+        let layer = if cause.starts_with("cpu") {
+            Layer::Scheduler
+        } else {
+            Layer::Application
+        };
+        Finding {
+            cause: cause.into(),
+            layer,
+            status,
+            share,
+            evidence: Vec::new(),
+            relation: None,
+        }
     }
 
     fn row(planted: &[&str], effect: f64, named: &[&str]) -> Row {
-        let effect = Some(Effect { value: effect, low: effect * 0.95, high: effect * 1.05 });
-        Row::judged(outline(planted), effect, named.iter().map(|c| finding(c, Status::Guilty, 0.85)).collect())
+        let effect = Some(Effect {
+            value: effect,
+            low: effect * 0.95,
+            high: effect * 1.05,
+        });
+        Row::judged(
+            outline(planted),
+            effect,
+            named
+                .iter()
+                .map(|c| finding(c, Status::Guilty, 0.85))
+                .collect(),
+        )
     }
 
     #[test]
     fn intervals_are_wilsons() {
         // Wilson's interval of 8 of 10 and of 0 of 20, as R's prop.test(correct = FALSE) gives them.
         let (low, high) = wilson(8, 10);
-        assert!((low - 0.490_16).abs() < 1e-4 && (high - 0.943_32).abs() < 1e-4, "{low} {high}");
+        assert!(
+            (low - 0.490_16).abs() < 1e-4 && (high - 0.943_32).abs() < 1e-4,
+            "{low} {high}"
+        );
         let (low, high) = wilson(0, 20);
         assert!(low == 0.0 && (high - 0.161_13).abs() < 1e-4, "{high}");
         assert_eq!(wilson(0, 0), (0.0, 1.0));
@@ -304,16 +366,39 @@ mod tests {
 
     #[test]
     fn each_trial_gets_what_it_deserves() {
-        assert_eq!(row(&["cpu.quota"], 2.0, &["cpu.quota", "app.lock"]).result, Result::Right);
-        assert_eq!(row(&["cpu.quota"], 2.0, &["app.lock", "cpu.quota"]).result, Result::Second);
-        assert_eq!(row(&["cpu.quota"], 2.0, &["cpu.affinity", "app.lock"]).result, Result::Layer);
-        assert_eq!(row(&["cpu.quota"], 2.0, &["app.lock"]).result, Result::Wrong);
+        assert_eq!(
+            row(&["cpu.quota"], 2.0, &["cpu.quota", "app.lock"]).result,
+            Result::Right
+        );
+        assert_eq!(
+            row(&["cpu.quota"], 2.0, &["app.lock", "cpu.quota"]).result,
+            Result::Second
+        );
+        assert_eq!(
+            row(&["cpu.quota"], 2.0, &["cpu.affinity", "app.lock"]).result,
+            Result::Layer
+        );
+        assert_eq!(
+            row(&["cpu.quota"], 2.0, &["app.lock"]).result,
+            Result::Wrong
+        );
         assert_eq!(row(&["cpu.quota"], 2.0, &[]).result, Result::Missed);
-        assert_eq!(row(&["cpu.quota"], 1.15, &[]).result, Result::Right, "too small to be explained");
-        assert_eq!(row(&["cpu.quota"], 1.15, &["app.lock"]).result, Result::Wrong);
+        assert_eq!(
+            row(&["cpu.quota"], 1.15, &[]).result,
+            Result::Right,
+            "too small to be explained"
+        );
+        assert_eq!(
+            row(&["cpu.quota"], 1.15, &["app.lock"]).result,
+            Result::Wrong
+        );
         assert_eq!(row(&[""], 1.5, &[]).result, Result::Right);
         assert_eq!(row(&[""], 1.5, &["app.lock"]).result, Result::Wrong);
-        let cleared = Row::judged(outline(&[""]), None, vec![finding("app.lock", Status::Cleared, 0.9)]);
+        let cleared = Row::judged(
+            outline(&[""]),
+            None,
+            vec![finding("app.lock", Status::Cleared, 0.9)],
+        );
         assert_eq!((cleared.result, cleared.accused.len()), (Result::Right, 0));
     }
 
@@ -321,12 +406,20 @@ mod tests {
     fn a_plant_that_the_other_makes_void_is_not_missed() {
         let with = |adds: [Option<f64>; 2]| {
             let mut row = row(&["cpu.quota", "app.wait"], 2.0, &["app.wait"]);
-            row.outline.planted.iter_mut().zip(adds).for_each(|(p, adds)| p.adds = adds);
+            row.outline
+                .planted
+                .iter_mut()
+                .zip(adds)
+                .for_each(|(p, adds)| p.adds = adds);
             let both = score(std::iter::once(&row)).both;
             (both.of, both.all)
         };
         assert_eq!(with([Some(1.02), Some(1.9)]), (0, 0));
-        assert_eq!(with([Some(1.3), None]), (0, 1), "one that cannot be left out is taken to act");
+        assert_eq!(
+            with([Some(1.3), None]),
+            (0, 1),
+            "one that cannot be left out is taken to act"
+        );
     }
 
     #[test]
@@ -341,7 +434,12 @@ mod tests {
             row(&["cpu.quota"], 1.1, &["app.lock"]),
             row(&[""], 1.0, &[]),
             row(&[""], 1.0, &["app.lock"]),
-            Row::without(outline(&["cpu.quota"]), Result::Skipped, "not here".into(), 0.0),
+            Row::without(
+                outline(&["cpu.quota"]),
+                Result::Skipped,
+                "not here".into(),
+                0.0,
+            ),
         ];
         let score = score(rows.iter());
         let counts = |s: &Share| (s.of, s.all);
@@ -354,6 +452,12 @@ mod tests {
         assert_eq!(counts(&score.nobody), (1, 2));
         assert_eq!(score.not_tried, [1, 0]);
         assert_eq!(counts(&score.calibration[4].right), (3, 7));
-        assert_eq!(score.calibration[..4].iter().map(|b| b.right.all).sum::<usize>(), 0);
+        assert_eq!(
+            score.calibration[..4]
+                .iter()
+                .map(|b| b.right.all)
+                .sum::<usize>(),
+            0
+        );
     }
 }

@@ -31,7 +31,10 @@ impl Set {
 
     /// The kind of this name, in any set.
     pub fn find(name: &str) -> Option<&'static Kind> {
-        [Set::Plants, Set::Apart].into_iter().flat_map(|s| s.kinds()).find(|k| k.name == name)
+        [Set::Plants, Set::Apart]
+            .into_iter()
+            .flat_map(|s| s.kinds())
+            .find(|k| k.name == name)
     }
 }
 
@@ -42,7 +45,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn all() -> impl Iterator<Item = &'static Kind> {
-        [Set::Plants, Set::Apart].into_iter().flat_map(|s| s.kinds())
+        [Set::Plants, Set::Apart]
+            .into_iter()
+            .flat_map(|s| s.kinds())
     }
 
     #[test]
@@ -50,10 +55,23 @@ mod tests {
         let mut names = BTreeSet::new();
         for kind in all() {
             assert!(names.insert(kind.name), "{} is there twice", kind.name);
-            assert!(!kind.engines.is_empty() && !kind.what.is_empty(), "{}", kind.name);
-            assert_eq!(kind.is_control(), kind.name.starts_with("control/"), "{}", kind.name);
+            assert!(
+                !kind.engines.is_empty() && !kind.what.is_empty(),
+                "{}",
+                kind.name
+            );
+            assert_eq!(
+                kind.is_control(),
+                kind.name.starts_with("control/"),
+                "{}",
+                kind.name
+            );
             assert_eq!(kind.is_control(), kind.layer().is_none(), "{}", kind.name);
-            assert!(kind.range.0 > 0.0 && kind.range.0 <= kind.range.1, "{}", kind.name);
+            assert!(
+                kind.range.0 > 0.0 && kind.range.0 <= kind.range.1,
+                "{}",
+                kind.name
+            );
         }
     }
 
@@ -64,7 +82,9 @@ mod tests {
                 for magnitude in [kind.range.0, kind.range.1] {
                     let mut pair = Pair::alike((kind.scene)(engine), &[0, 1]);
                     assert!(
-                        !pair.base.script.shares.is_empty() || kind.name.contains("lock") || kind.name.contains("wait"),
+                        !pair.base.script.shares.is_empty()
+                            || kind.name.contains("lock")
+                            || kind.name.contains("wait"),
                         "{}",
                         kind.name
                     );
@@ -75,7 +95,11 @@ mod tests {
                         kind.name,
                         engine.name()
                     );
-                    assert!(!pair.base.script.shares.is_empty() && !pair.new.script.shares.is_empty(), "{}", kind.name);
+                    assert!(
+                        !pair.base.script.shares.is_empty() && !pair.new.script.shares.is_empty(),
+                        "{}",
+                        kind.name
+                    );
                 }
             }
         }

@@ -60,12 +60,20 @@ impl Outline {
 
     /// The causes that are to be named.
     pub fn causes(&self) -> Vec<&str> {
-        self.planted.iter().map(|p| p.cause.as_str()).filter(|c| !c.is_empty()).collect()
+        self.planted
+            .iter()
+            .map(|p| p.cause.as_str())
+            .filter(|c| !c.is_empty())
+            .collect()
     }
 
     /// The kinds' names with a plus between.
     pub fn name(&self) -> String {
-        self.planted.iter().map(|p| p.kind.as_str()).collect::<Vec<_>>().join(" + ")
+        self.planted
+            .iter()
+            .map(|p| p.kind.as_str())
+            .collect::<Vec<_>>()
+            .join(" + ")
     }
 }
 
@@ -83,7 +91,11 @@ pub struct Candidate {
 /// Everything that can be planted in these sets.
 pub fn candidates(sets: &[Set]) -> Vec<Candidate> {
     let of = |&set: &Set| {
-        set.kinds().iter().flat_map(move |kind| kind.engines.iter().map(move |&engine| Candidate { set, kind, engine }))
+        set.kinds().iter().flat_map(move |kind| {
+            kind.engines
+                .iter()
+                .map(move |&engine| Candidate { set, kind, engine })
+        })
     };
     sets.iter().flat_map(of).collect()
 }
@@ -98,12 +110,18 @@ impl Turn {
     fn of(candidates: &[Candidate], wanted: impl Fn(&Candidate) -> bool) -> Turn {
         let mut kinds: Vec<(Set, &'static Kind, Vec<Engine>)> = Vec::new();
         for c in candidates.iter().filter(|c| wanted(c)) {
-            match kinds.iter_mut().find(|(_, kind, _)| kind.name == c.kind.name) {
+            match kinds
+                .iter_mut()
+                .find(|(_, kind, _)| kind.name == c.kind.name)
+            {
                 Some((_, _, engines)) => engines.push(c.engine),
                 None => kinds.push((c.set, c.kind, vec![c.engine])),
             }
         }
-        Turn { kinds, order: Vec::new() }
+        Turn {
+            kinds,
+            order: Vec::new(),
+        }
     }
 
     fn next(&mut self, rng: &mut fastrand::Rng) -> Option<Candidate> {
@@ -113,7 +131,11 @@ impl Turn {
         }
         let (set, kind, engines) = self.kinds.get_mut(self.order.pop()?)?;
         let engine = engines[rng.usize(..engines.len())];
-        Some(Candidate { set: *set, kind, engine })
+        Some(Candidate {
+            set: *set,
+            kind,
+            engine,
+        })
     }
 }
 
@@ -131,19 +153,44 @@ pub fn draw(seed: u64, trials: usize, candidates: &[Candidate]) -> Vec<Outline> 
             rng.shuffle(&mut block);
         }
         let drawn = block.pop().unwrap_or(BLOCK);
-        let first = if drawn < CONTROLS { controls.next(&mut rng) } else { None };
-        let Some(first) = first.or_else(|| plants.next(&mut rng)).or_else(|| controls.next(&mut rng)) else { break };
+        let first = if drawn < CONTROLS {
+            controls.next(&mut rng)
+        } else {
+            None
+        };
+        let Some(first) = first
+            .or_else(|| plants.next(&mut rng))
+            .or_else(|| controls.next(&mut rng))
+        else {
+            break;
+        };
         let two = (CONTROLS..CONTROLS + DOUBLES).contains(&drawn) && !first.kind.is_control();
         let second = two.then(|| partner(&first, candidates, &mut rng)).flatten();
-        let range = if second.is_some() { EACH_OF_TWO } else { EFFECTS };
-        let planted = std::iter::once(first.kind).chain(second).map(|kind| planted(kind, range, &mut rng)).collect();
-        outlines.push(Outline { number, set: first.set, engine: first.engine, planted });
+        let range = if second.is_some() {
+            EACH_OF_TWO
+        } else {
+            EFFECTS
+        };
+        let planted = std::iter::once(first.kind)
+            .chain(second)
+            .map(|kind| planted(kind, range, &mut rng))
+            .collect();
+        outlines.push(Outline {
+            number,
+            set: first.set,
+            engine: first.engine,
+            planted,
+        });
     }
     outlines
 }
 
 /// What may come on top of a plant: of another layer, on the same server, from the same list.
-fn partner(first: &Candidate, candidates: &[Candidate], rng: &mut fastrand::Rng) -> Option<&'static Kind> {
+fn partner(
+    first: &Candidate,
+    candidates: &[Candidate],
+    rng: &mut fastrand::Rng,
+) -> Option<&'static Kind> {
     let fits = |c: &&Candidate| {
         c.set == first.set
             && c.engine == first.engine
@@ -156,7 +203,11 @@ fn partner(first: &Candidate, candidates: &[Candidate], rng: &mut fastrand::Rng)
 }
 
 fn planted(kind: &Kind, effects: (f64, f64), rng: &mut fastrand::Rng) -> Planted {
-    let target = if kind.is_control() { 1.0 } else { between(effects, rng.f64()) };
+    let target = if kind.is_control() {
+        1.0
+    } else {
+        between(effects, rng.f64())
+    };
     Planted {
         kind: kind.name.to_owned(),
         cause: kind.cause().to_owned(),
@@ -195,7 +246,11 @@ mod tests {
         assert_eq!(outlines.len(), 200);
         assert_eq!(outlines, draw(7, 200, &both()));
         assert_ne!(outlines, draw(8, 200, &both()));
-        assert_eq!(outlines[..50], draw(7, 50, &both()), "more trials do not change the first ones");
+        assert_eq!(
+            outlines[..50],
+            draw(7, 50, &both()),
+            "more trials do not change the first ones"
+        );
     }
 
     #[test]
@@ -204,8 +259,10 @@ mod tests {
         assert_eq!(outlines.iter().filter(|o| o.is_control()).count(), 100);
         let doubles = outlines.iter().filter(|o| o.planted.len() == 2).count();
         assert!((40..=80).contains(&doubles), "{doubles}");
-        let kinds: BTreeSet<String> =
-            draw(3, 1200, &both()).iter().flat_map(|o| o.planted.iter().map(|p| p.kind.clone())).collect();
+        let kinds: BTreeSet<String> = draw(3, 1200, &both())
+            .iter()
+            .flat_map(|o| o.planted.iter().map(|p| p.kind.clone()))
+            .collect();
         let all: BTreeSet<String> = both().iter().map(|c| c.kind.name.to_owned()).collect();
         assert_eq!(kinds, all, "every kind comes up");
     }
@@ -214,10 +271,16 @@ mod tests {
     fn strengths_are_within_what_was_promised() {
         for outline in draw(5, 400, &both()) {
             let effect: f64 = outline.planted.iter().map(|p| p.target).product();
-            assert!(outline.is_control() || (1.1..=4.0).contains(&effect), "{outline:?}");
+            assert!(
+                outline.is_control() || (1.1..=4.0).contains(&effect),
+                "{outline:?}"
+            );
             for p in &outline.planted {
                 let range = Set::find(&p.kind).unwrap().range;
-                assert!((range.0..=range.1 * 1.000_001).contains(&p.magnitude), "{p:?}");
+                assert!(
+                    (range.0..=range.1 * 1.000_001).contains(&p.magnitude),
+                    "{p:?}"
+                );
             }
             if let [first, second] = &outline.planted[..] {
                 assert_ne!(first.layer, second.layer);
@@ -227,7 +290,10 @@ mod tests {
 
     #[test]
     fn without_controls_all_are_plants() {
-        let only: Vec<Candidate> = both().into_iter().filter(|c| c.kind.cause() == "app.wait").collect();
+        let only: Vec<Candidate> = both()
+            .into_iter()
+            .filter(|c| c.kind.cause() == "app.wait")
+            .collect();
         let outlines = draw(1, 30, &only);
         assert!(outlines.len() == 30 && outlines.iter().all(|o| !o.is_control()));
         assert!(draw(1, 30, &[]).is_empty());

@@ -66,7 +66,10 @@ pub struct Taken {
 
 /// Whether a trial is to be run in a network of its own.
 pub fn own_network(outline: &Outline) -> bool {
-    outline.planted.iter().any(|p| Set::find(&p.kind).is_some_and(|k| k.needs.contains(&Need::OwnNetwork)))
+    outline
+        .planted
+        .iter()
+        .any(|p| Set::find(&p.kind).is_some_and(|k| k.needs.contains(&Need::OwnNetwork)))
 }
 
 /// Plants, measures, and takes everything away again.
@@ -75,24 +78,41 @@ pub fn run(outline: &Outline, course: &Course, scratch: &mut Scratch) -> Taken {
     let mut outline = outline.clone();
     let result = match missing(&outline, course) {
         Some(reason) => Err((Verdict::Skipped, reason)),
-        None => at_most_twice(course.stop, || measured(&mut outline, course, scratch)).0.map_err(|e| match e {
-            WorkloadError::Missing(reason) => (Verdict::Skipped, reason),
-            e => (Verdict::Failed, e.to_string()),
-        }),
+        None => at_most_twice(course.stop, || measured(&mut outline, course, scratch))
+            .0
+            .map_err(|e| match e {
+                WorkloadError::Missing(reason) => (Verdict::Skipped, reason),
+                e => (Verdict::Failed, e.to_string()),
+            }),
     };
-    Taken { outline, seconds: begun.elapsed().as_secs_f64(), result }
+    Taken {
+        outline,
+        seconds: begun.elapsed().as_secs_f64(),
+        result,
+    }
 }
 
 /// Has `compare` judge what a trial gave.
 pub fn judged(taken: Taken) -> Row {
-    let Taken { outline, seconds, result } = taken;
+    let Taken {
+        outline,
+        seconds,
+        result,
+    } = taken;
     let runs = match result {
         Ok(runs) => runs,
         Err((verdict, reason)) => return Row::without(outline, verdict, reason, seconds),
     };
     let comparison = compared(&runs, spread_of_starts(outline.engine));
-    let effect =
-        comparison.rows.first().and_then(|row| row.ratio).map(|r| Effect { value: r.value, low: r.low, high: r.high });
+    let effect = comparison
+        .rows
+        .first()
+        .and_then(|row| row.ratio)
+        .map(|r| Effect {
+            value: r.value,
+            low: r.low,
+            high: r.high,
+        });
     Row {
         seconds,
         unexplained: comparison.unexplained,
@@ -117,7 +137,9 @@ fn missing(outline: &Outline, course: &Course) -> Option<String> {
         return Some(why);
     }
     outline.planted.iter().find_map(|planted| {
-        let Some(kind) = Set::find(&planted.kind) else { return Some(format!("there is no plant {}", planted.kind)) };
+        let Some(kind) = Set::find(&planted.kind) else {
+            return Some(format!("there is no plant {}", planted.kind));
+        };
         let lacks = |need: &Need| {
             let why = match need {
                 Need::TwoCpus if course.cpus.len() < 2 => "it takes two CPUs",
@@ -144,7 +166,9 @@ struct Side {
 }
 
 fn kinds(outline: &Outline) -> Result<Vec<&'static Kind>, WorkloadError> {
-    let find = |name: &str| Set::find(name).ok_or_else(|| WorkloadError::Missing(format!("there is no plant {name}")));
+    let find = |name: &str| {
+        Set::find(name).ok_or_else(|| WorkloadError::Missing(format!("there is no plant {name}")))
+    };
     outline.planted.iter().map(|p| find(&p.kind)).collect()
 }
 
@@ -154,24 +178,49 @@ fn pair(outline: &Outline, kinds: &[&Kind], many: usize, rate: f64, cpus: &[usiz
 }
 
 /// Both sides with those plants made, by their numbers.
-fn with(outline: &Outline, kinds: &[&Kind], made: &dyn Fn(usize) -> bool, rate: f64, cpus: &[usize]) -> Pair {
-    let mut pair = Pair { rate, ..Pair::alike((kinds[0].scene)(outline.engine), cpus) };
-    for (_, (kind, planted)) in kinds.iter().zip(&outline.planted).enumerate().filter(|(n, _)| made(*n)) {
+fn with(
+    outline: &Outline,
+    kinds: &[&Kind],
+    made: &dyn Fn(usize) -> bool,
+    rate: f64,
+    cpus: &[usize],
+) -> Pair {
+    let mut pair = Pair {
+        rate,
+        ..Pair::alike((kinds[0].scene)(outline.engine), cpus)
+    };
+    for (_, (kind, planted)) in kinds
+        .iter()
+        .zip(&outline.planted)
+        .enumerate()
+        .filter(|(n, _)| made(*n))
+    {
         (kind.plant)(&mut pair, planted.magnitude);
     }
     pair
 }
 
-fn measured(outline: &mut Outline, course: &Course, scratch: &mut Scratch) -> Result<Runs, WorkloadError> {
+fn measured(
+    outline: &mut Outline,
+    course: &Course,
+    scratch: &mut Scratch,
+) -> Result<Runs, WorkloadError> {
     let kinds = kinds(outline)?;
-    let first = *kinds.first().ok_or_else(|| WorkloadError::Failed("nothing is to be planted".into()))?;
+    let first = *kinds
+        .first()
+        .ok_or_else(|| WorkloadError::Failed("nothing is to be planted".into()))?;
     let whole = pair(outline, &kinds, kinds.len(), 10_000.0, course.cpus);
-    let dir = scratch.subdir(&format!("trial-{}", outline.number)).map_err(|e| WorkloadError::Failed(e.to_string()))?;
+    let dir = scratch
+        .subdir(&format!("trial-{}", outline.number))
+        .map_err(|e| WorkloadError::Failed(e.to_string()))?;
     let mut sides: Vec<Side> = Vec::new();
-    let started = [&whole.base, &whole.new].into_iter().enumerate().try_for_each(|(number, scene)| {
-        sides.push(start(scene, number, &dir, scratch)?);
-        Ok(())
-    });
+    let started = [&whole.base, &whole.new]
+        .into_iter()
+        .enumerate()
+        .try_for_each(|(number, scene)| {
+            sides.push(start(scene, number, &dir, scratch)?);
+            Ok(())
+        });
     let mut result = started
         .and_then(|()| calibrated(outline, &kinds, &mut sides, course, scratch))
         .and_then(|()| in_turns(&mut sides, first, outline, course))
@@ -183,25 +232,41 @@ fn measured(outline: &mut Outline, course: &Course, scratch: &mut Scratch) -> Re
         runs.push(kept.into_run(outline.engine.workload(), &params(outline), course.host));
     }
     // The next trial's data goes where this one's was.
-    let gone =
-        fingerpost_sys::files::remove_tree(&dir).map_err(|e| WorkloadError::Failed(format!("{}: {e}", dir.display())));
+    let gone = fingerpost_sys::files::remove_tree(&dir)
+        .map_err(|e| WorkloadError::Failed(format!("{}: {e}", dir.display())));
     result.and(gone)?;
-    let numbered =
-        |(i, run): (usize, Run)| Run { id: format!("trial-{}-{}", outline.number, ["base", "new"][i]), ..run };
+    let numbered = |(i, run): (usize, Run)| Run {
+        id: format!("trial-{}-{}", outline.number, ["base", "new"][i]),
+        ..run
+    };
     let runs: Vec<Run> = runs.into_iter().enumerate().map(numbered).collect();
-    runs.try_into().map_err(|_| WorkloadError::Failed("a side is missing".into()))
+    runs.try_into()
+        .map_err(|_| WorkloadError::Failed("a side is missing".into()))
 }
 
 fn params(outline: &Outline) -> Params {
     Params::new().with("engine", outline.engine.name())
 }
 
-fn start(scene: &Scene, number: usize, dir: &Path, scratch: &mut Scratch) -> Result<Side, WorkloadError> {
+fn start(
+    scene: &Scene,
+    number: usize,
+    dir: &Path,
+    scratch: &mut Scratch,
+) -> Result<Side, WorkloadError> {
     let surround = Surround::make(&scene.around, number, dir, scratch)?;
     let home = dir.join(if number == 0 { "base" } else { "new" });
-    let places = Places { dir: &home, client: &scene.around.client, server: &mut |pid| surround.place(pid) };
+    let places = Places {
+        dir: &home,
+        client: &scene.around.client,
+        server: &mut |pid| surround.place(pid),
+    };
     match Planted::start(&scene.plan, &scene.prepare, places, scratch) {
-        Ok(planted) => Ok(Side { surround, planted: Some(planted), kept: Kept::default() }),
+        Ok(planted) => Ok(Side {
+            surround,
+            planted: Some(planted),
+            kept: Kept::default(),
+        }),
         Err(e) => surround.unmake(scratch).and(Err(e)),
     }
 }
@@ -209,7 +274,9 @@ fn start(scene: &Scene, number: usize, dir: &Path, scratch: &mut Scratch) -> Res
 /// Ends a side, whatever became of it.
 fn end(mut side: Side, scratch: &mut Scratch) -> (Kept, Result<(), WorkloadError>) {
     let left = side.surround.end(scratch);
-    let finished = side.planted.take().map_or(Ok(()), |planted| planted.finish(scratch).map_err(WorkloadError::Failed));
+    let finished = side.planted.take().map_or(Ok(()), |planted| {
+        planted.finish(scratch).map_err(WorkloadError::Failed)
+    });
     let unmade = side.surround.unmake(scratch);
     (side.kept, left.and(finished).and(unmade))
 }
@@ -217,9 +284,14 @@ fn end(mut side: Side, scratch: &mut Scratch) -> (Kept, Result<(), WorkloadError
 /// Gives both sides what can be changed while they run.
 fn adjust(sides: &mut [Side], pair: &Pair, scratch: &mut Scratch) -> Result<(), WorkloadError> {
     for (side, scene) in sides.iter_mut().zip([&pair.base, &pair.new]) {
-        let Some(planted) = &mut side.planted else { continue };
+        let Some(planted) = &mut side.planted else {
+            continue;
+        };
         planted.script = scene.script.clone();
-        scene.backend.iter().try_for_each(|line| planted.tell_backend(line))?;
+        scene
+            .backend
+            .iter()
+            .try_for_each(|line| planted.tell_backend(line))?;
         side.surround.adjust(&scene.around, planted, scratch)?;
     }
     Ok(())
@@ -236,13 +308,21 @@ fn calibrated(
     let (mut rate, mut wanted) = (10_000.0, 1.0);
     for (n, kind) in kinds.iter().enumerate() {
         wanted *= outline.planted[n].target;
-        adjust(sides, &pair(outline, kinds, n + 1, rate, course.cpus), scratch)?;
+        adjust(
+            sides,
+            &pair(outline, kinds, n + 1, rate, course.cpus),
+            scratch,
+        )?;
         if !kind.adjustable {
             continue;
         }
         rate = glance(&mut sides[0], course)?;
         for round in 0..CORRECTIONS {
-            adjust(sides, &pair(outline, kinds, n + 1, rate, course.cpus), scratch)?;
+            adjust(
+                sides,
+                &pair(outline, kinds, n + 1, rate, course.cpus),
+                scratch,
+            )?;
             if round > 0 || n > 0 {
                 rate = glance(&mut sides[0], course)?;
             }
@@ -254,8 +334,16 @@ fn calibrated(
             planted.magnitude = corrected(planted.magnitude, gave, wanted, kind.range);
         }
     }
-    adjust(sides, &pair(outline, kinds, kinds.len(), rate, course.cpus), scratch)?;
-    if kinds.len() > 1 { each_of_two(outline, kinds, sides, rate, course, scratch) } else { Ok(()) }
+    adjust(
+        sides,
+        &pair(outline, kinds, kinds.len(), rate, course.cpus),
+        scratch,
+    )?;
+    if kinds.len() > 1 {
+        each_of_two(outline, kinds, sides, rate, course, scratch)
+    } else {
+        Ok(())
+    }
 }
 
 /// Measures what each of two plants adds to the other, where it can be left out for a while: one that sleeps makes
@@ -268,22 +356,33 @@ fn each_of_two(
     course: &Course,
     scratch: &mut Scratch,
 ) -> Result<(), WorkloadError> {
-    let effect =
-        |sides: &mut [Side]| Ok::<f64, WorkloadError>(glance(&mut sides[0], course)? / glance(&mut sides[1], course)?);
+    let effect = |sides: &mut [Side]| {
+        Ok::<f64, WorkloadError>(glance(&mut sides[0], course)? / glance(&mut sides[1], course)?)
+    };
     let whole = effect(sides)?;
     // What was taken from memory comes back page by page.
     let can_be_left_out = |kind: &Kind| kind.adjustable && kind.cause() != "memory.limit";
     for n in (0..kinds.len()).filter(|n| can_be_left_out(kinds[*n])) {
-        adjust(sides, &with(outline, kinds, &|other| other != n, rate, course.cpus), scratch)?;
+        adjust(
+            sides,
+            &with(outline, kinds, &|other| other != n, rate, course.cpus),
+            scratch,
+        )?;
         let without = effect(sides)?;
         outline.planted[n].adds = Some(whole / without);
     }
-    adjust(sides, &pair(outline, kinds, kinds.len(), rate, course.cpus), scratch)
+    adjust(
+        sides,
+        &pair(outline, kinds, kinds.len(), rate, course.cpus),
+        scratch,
+    )
 }
 
 /// Transactions a second of a short step without tracing.
 fn glance(side: &mut Side, course: &Course) -> Result<f64, WorkloadError> {
-    let step = turn(side, course, |planted, _| planted.step(&Params::new(), GLANCE))?;
+    let step = turn(side, course, |planted, _| {
+        planted.step(&Params::new(), GLANCE)
+    })?;
     Ok(step.rate())
 }
 
@@ -306,7 +405,12 @@ fn turn<T>(
 }
 
 /// Base and plant, plant and base, and so on: what drifts hits both.
-fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course) -> Result<(), WorkloadError> {
+fn in_turns(
+    sides: &mut [Side],
+    kind: &Kind,
+    outline: &Outline,
+    course: &Course,
+) -> Result<(), WorkloadError> {
     let params = params(outline);
     let mut order = Interleaved::pairs(Extent::rounds(PAIRS.1));
     while let Some(next) = order.next(false) {
@@ -325,22 +429,44 @@ fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course)
 fn decided(sides: &mut [Side], outline: &Outline, course: &Course) -> Result<(), WorkloadError> {
     let (name, params) = (outline.engine.workload(), params(outline));
     let [base, new] = sides else { return Ok(()) };
-    let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(name, &params, course.host));
+    let runs =
+        [&base.kept, &new.kept].map(|kept| kept.clone().into_run(name, &params, course.host));
     let experiments = |side: &mut Side, findings: &[Finding], eagerness| {
         let own_neighbours = side.surround.neighbours();
         turn(side, course, |planted, kept| {
-            let question =
-                asking::question(&params, findings, (kept, planted.script.clients as f64), eagerness, own_neighbours);
-            kept.run.experiments.extend(ask(planted, &question).map_err(WorkloadError::Failed)?);
+            let question = asking::question(
+                &params,
+                findings,
+                (kept, planted.script.clients as f64),
+                eagerness,
+                own_neighbours,
+            );
+            kept.run
+                .experiments
+                .extend(ask(planted, &question).map_err(WorkloadError::Failed)?);
             Ok(())
         })
     };
-    asking::decided([base, new], &compared(&runs, spread_of_starts(outline.engine)), |side| &side.kept, experiments)
+    asking::decided(
+        [base, new],
+        &compared(&runs, spread_of_starts(outline.engine)),
+        |side| &side.kept,
+        experiments,
+    )
 }
 
 /// Whether the passes so far tell the effect precisely enough.
 fn precise(sides: &[Side]) -> bool {
-    let values = |side: &Side| side.kept.throughput.iter().filter_map(|p| p.value).collect::<Vec<f64>>();
-    let ratio = sides.first().zip(sides.last()).and_then(|(base, new)| paired(&values(base), &values(new), true));
+    let values = |side: &Side| {
+        side.kept
+            .throughput
+            .iter()
+            .filter_map(|p| p.value)
+            .collect::<Vec<f64>>()
+    };
+    let ratio = sides
+        .first()
+        .zip(sides.last())
+        .and_then(|(base, new)| paired(&values(base), &values(new), true));
     ratio.is_some_and(|r| (r.high / r.low).ln() / 2.0 <= PRECISE)
 }

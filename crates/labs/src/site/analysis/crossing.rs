@@ -35,20 +35,42 @@ pub fn crossings(run: &Run) -> Vec<Crossing> {
     let rows: Vec<&Measurement> = measured(run, "site.size").collect();
     let mut found: Vec<Crossing> = Vec::new();
     for odb in rows.iter().filter(|m| !is_files(m)) {
-        let (Some(size), Some(name)) = (odb.params.int("size"), odb.params.text("store")) else { continue };
-        let files = rows.iter().filter(|m| is_files(m) && without_store(&m.params) == without_store(&odb.params));
+        let (Some(size), Some(name)) = (odb.params.int("size"), odb.params.text("store")) else {
+            continue;
+        };
+        let files = rows
+            .iter()
+            .filter(|m| is_files(m) && without_store(&m.params) == without_store(&odb.params));
         // Against the best way to read files of this size: a crossing that another open would move is none.
-        let best = files.filter_map(|m| m.estimate).map(|e| e.value).min_by(f64::total_cmp);
-        let Some((files, odb_value)) = best.zip(odb.estimate.map(|e| e.value)).filter(|(f, o)| *f > 0.0 && *o > 0.0)
+        let best = files
+            .filter_map(|m| m.estimate)
+            .map(|e| e.value)
+            .min_by(f64::total_cmp);
+        let Some((files, odb_value)) = best
+            .zip(odb.estimate.map(|e| e.value))
+            .filter(|(f, o)| *f > 0.0 && *o > 0.0)
         else {
             continue;
         };
-        let (params, at) = (odb.params.without(&["store", "size"]), AtSize { size, ratio: files / odb_value });
-        match found.iter_mut().find(|c| c.odb == name && c.params == params) {
+        let (params, at) = (
+            odb.params.without(&["store", "size"]),
+            AtSize {
+                size,
+                ratio: files / odb_value,
+            },
+        );
+        match found
+            .iter_mut()
+            .find(|c| c.odb == name && c.params == params)
+        {
             Some(crossing) => crossing.sizes.push(at),
-            None => {
-                found.push(Crossing { odb: name.to_owned(), params, sizes: vec![at], size: None, files_above: false })
-            }
+            None => found.push(Crossing {
+                odb: name.to_owned(),
+                params,
+                sizes: vec![at],
+                size: None,
+                files_above: false,
+            }),
         }
     }
     for crossing in &mut found {
@@ -62,7 +84,11 @@ pub fn crossings(run: &Run) -> Vec<Crossing> {
 /// The size at which the ratio passes one for the last time, between two sizes by interpolation of the logarithms of
 /// both.
 pub fn crossing_size(sizes: &[AtSize]) -> Option<f64> {
-    let (a, b) = sizes.windows(2).rev().map(|w| (w[0], w[1])).find(|(a, b)| (a.ratio > 1.0) != (b.ratio > 1.0))?;
+    let (a, b) = sizes
+        .windows(2)
+        .rev()
+        .map(|w| (w[0], w[1]))
+        .find(|(a, b)| (a.ratio > 1.0) != (b.ratio > 1.0))?;
     let share = a.ratio.ln() / (a.ratio.ln() - b.ratio.ln());
     let (low, high) = ((a.size as f64).ln(), (b.size as f64).ln());
     Some((low + share * (high - low)).exp())
@@ -76,14 +102,25 @@ mod tests {
     #[test]
     fn the_crossing_lies_between_the_sizes_around_it() {
         let at = |list: &[(i64, f64)]| {
-            crossing_size(&list.iter().map(|&(size, ratio)| AtSize { size, ratio }).collect::<Vec<_>>())
+            crossing_size(
+                &list
+                    .iter()
+                    .map(|&(size, ratio)| AtSize { size, ratio })
+                    .collect::<Vec<_>>(),
+            )
         };
         let found = at(&[(1024, 4.0), (4096, 2.0), (16_384, 0.5), (65_536, 0.4)]).unwrap();
-        assert!((found - 8192.0).abs() < 1.0, "halfway in logarithms: {found}");
+        assert!(
+            (found - 8192.0).abs() < 1.0,
+            "halfway in logarithms: {found}"
+        );
         assert_eq!(at(&[(1024, 4.0), (4096, 1.5)]), None);
         assert_eq!(at(&[(1024, 0.9), (4096, 0.5)]), None);
         let rising = at(&[(1024, 0.5), (4096, 2.0), (16_384, 3.0)]).unwrap();
-        assert!((rising - 2048.0).abs() < 1.0, "an engine may be slower with small pages: {rising}");
+        assert!(
+            (rising - 2048.0).abs() < 1.0,
+            "an engine may be slower with small pages: {rising}"
+        );
         assert_eq!(at(&[]), None);
         // A dip that does not last is no crossing.
         assert!(at(&[(1024, 2.0), (4096, 0.9), (16_384, 2.0), (65_536, 0.5)]).unwrap() > 16_384.0);
@@ -92,7 +129,11 @@ mod tests {
     #[test]
     fn sizes_are_told_against_the_best_way_to_read_files() {
         let of = |store: &str, size: i64, ns: f64| {
-            row("site.size", Params::new().with("store", store).with("size", size), &[&[ns], &[ns], &[ns]])
+            row(
+                "site.size",
+                Params::new().with("store", store).with("size", size),
+                &[&[ns], &[ns], &[ns]],
+            )
         };
         let run = Run {
             measurements: vec![
@@ -106,7 +147,14 @@ mod tests {
             ..Run::default()
         };
         let found = crossings(&run);
-        assert_eq!((found.len(), found[0].sizes[0].ratio, found[0].sizes[1].ratio), (1, 3.0, 0.5));
+        assert_eq!(
+            (
+                found.len(),
+                found[0].sizes[0].ratio,
+                found[0].sizes[1].ratio
+            ),
+            (1, 3.0, 0.5)
+        );
         assert!((1024.0..65_536.0).contains(&found[0].size.unwrap()) && found[0].files_above);
     }
 }

@@ -22,7 +22,13 @@ pub const TABLE_ROUNDS: usize = 11;
 /// The best ratio in the source's table.
 pub const SOURCE_BEST: f64 = 7.07;
 /// What a ratio is told against by default, in the order of preference: the usual way to read a file.
-const FILES: [&str; 5] = ["files-open", "files-openat", "files-mmap", "files-uring", "files"];
+const FILES: [&str; 5] = [
+    "files-open",
+    "files-openat",
+    "files-mmap",
+    "files-uring",
+    "files",
+];
 
 /// What a run's rows come to: made once, for sentences, tables, charts and figures.
 pub struct Found {
@@ -41,12 +47,19 @@ impl Found {
     pub fn of(run: &Run) -> Found {
         let warming = warming(run);
         let less = less(&warming);
-        Found { store_ratios: store_ratios(run), warming, less, crossings: crossings(run) }
+        Found {
+            store_ratios: store_ratios(run),
+            warming,
+            less,
+            crossings: crossings(run),
+        }
     }
 
     /// The fastest object database of each kind of row, which comes first of it: that of the source's table.
     pub fn fastest(&self) -> impl Iterator<Item = &StoreRatio> {
-        self.store_ratios.chunk_by(|a, b| a.params == b.params).filter_map(|kind| kind.first())
+        self.store_ratios
+            .chunk_by(|a, b| a.params == b.params)
+            .filter_map(|kind| kind.first())
     }
 }
 
@@ -87,14 +100,17 @@ pub fn store_ratios(run: &Run) -> Vec<StoreRatio> {
     for odb in rows.iter().filter(|m| !is_files(m)) {
         let rest = without_store(&odb.params);
         let opponent = FILES.iter().find_map(|name| {
-            rows.iter().find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == rest)
+            rows.iter()
+                .find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == rest)
         });
         store_ratios.extend(opponent.and_then(|files| store_ratio(files, odb, rest)));
     }
     let fastest = |d: &StoreRatio| d.ratio.map_or(0.0, |r| r.value);
     let least = |d: &StoreRatio| d.params.int("memory").map_or(i64::MIN, |bytes| -bytes);
     let by = |a: &StoreRatio, b: &StoreRatio| {
-        (least(a), &a.params).cmp(&(least(b), &b.params)).then(fastest(b).total_cmp(&fastest(a)))
+        (least(a), &a.params)
+            .cmp(&(least(b), &b.params))
+            .then(fastest(b).total_cmp(&fastest(a)))
     };
     store_ratios.sort_by(by);
     store_ratios
@@ -158,14 +174,22 @@ const LEAST_ROUNDS: usize = 6;
 /// A run's rounds from the start, the fastest database first. A published table is one: its rounds began when nothing
 /// was loaded.
 pub fn warming(run: &Run) -> Vec<Warming> {
-    let from_start =
-        |params: &Params| params.text("state").map_or(run.profile == Profile::Imported, |state| state == "warming");
+    let from_start = |params: &Params| {
+        params
+            .text("state")
+            .map_or(run.profile == Profile::Imported, |state| state == "warming")
+    };
     let rows: Vec<&Measurement> = measured(run, "site.round").collect();
     let row = |name: &str, params: &Params| {
-        rows.iter().find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == *params).copied()
+        rows.iter()
+            .find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == *params)
+            .copied()
     };
     let of = |store_ratio: StoreRatio| {
-        let (files, odb) = (row(&store_ratio.files, &store_ratio.params)?, row(&store_ratio.odb, &store_ratio.params)?);
+        let (files, odb) = (
+            row(&store_ratio.files, &store_ratio.params)?,
+            row(&store_ratio.odb, &store_ratio.params)?,
+        );
         let rounds = by_round(files, odb);
         let memory = [files, odb].map(counted);
         (rounds.len() >= LEAST_ROUNDS).then_some(Warming {
@@ -176,15 +200,26 @@ pub fn warming(run: &Run) -> Vec<Warming> {
             memory,
         })
     };
-    store_ratios(run).into_iter().filter(|d| from_start(&d.params)).filter_map(of).collect()
+    store_ratios(run)
+        .into_iter()
+        .filter(|d| from_start(&d.params))
+        .filter_map(of)
+        .collect()
 }
 
 fn counted(row: &Measurement) -> Memory {
     let of = |name: &str| -> Option<f64> {
-        let values: Vec<f64> = row.processes.iter().filter_map(|p| p.counters.get(name).copied()).collect();
+        let values: Vec<f64> = row
+            .processes
+            .iter()
+            .filter_map(|p| p.counters.get(name).copied())
+            .collect();
         (!values.is_empty()).then(|| estimate::median(&values))
     };
-    Memory { bytes: of(MEMORY), met: of(MET) }
+    Memory {
+        bytes: of(MEMORY),
+        met: of(MET),
+    }
 }
 
 /// Each database that has rounds from the start with all memory and with less, that which keeps what it has
@@ -193,9 +228,12 @@ pub fn less(found: &[Warming]) -> Vec<Less> {
     let limit = |w: &Warming| w.params.int("memory");
     let without = |w: &Warming| w.params.without(&["memory"]);
     let of = |all: &Warming| -> Option<Less> {
-        let limited = found
-            .iter()
-            .filter(|w| limit(w).is_some() && w.odb == all.odb && w.files == all.files && without(w) == all.params);
+        let limited = found.iter().filter(|w| {
+            limit(w).is_some()
+                && w.odb == all.odb
+                && w.files == all.files
+                && without(w) == all.params
+        });
         let little = limited.min_by_key(|w| limit(w))?;
         let counted: Vec<f64> = little.memory.iter().filter_map(|m| m.met).collect();
         let mut less = Less {
@@ -211,7 +249,11 @@ pub fn less(found: &[Warming]) -> Vec<Less> {
         less.sentence = less.words();
         Some(less)
     };
-    let mut pairs: Vec<Less> = found.iter().filter(|w| limit(w).is_none()).filter_map(of).collect();
+    let mut pairs: Vec<Less> = found
+        .iter()
+        .filter(|w| limit(w).is_none())
+        .filter_map(of)
+        .collect();
     pairs.sort_by_key(|less| less.odb != LOADED);
     pairs
 }
@@ -239,7 +281,12 @@ pub fn mean(rounds: &[Estimate]) -> Estimate {
 
 /// A ratio with its interval, in words.
 pub(super) fn times(value: f64, low: f64, high: f64) -> String {
-    format!("{} times ({}–{})", significant(value), significant(low), significant(high))
+    format!(
+        "{} times ({}–{})",
+        significant(value),
+        significant(low),
+        significant(high)
+    )
 }
 
 impl Less {
@@ -256,13 +303,18 @@ impl Less {
     fn words(&self) -> String {
         let limit = Unit::Bytes.format(self.limit as f64);
         let held = |m: &Memory| {
-            let met = m
-                .met
-                .filter(|met| *met > 0.0)
-                .map_or(String::new(), |met| format!(", meeting the limit {met:.0} times"));
-            m.bytes.map_or(String::new(), |bytes| format!(", of which it had {}{met}", Unit::Bytes.format(bytes)))
+            let met = m.met.filter(|met| *met > 0.0).map_or(String::new(), |met| {
+                format!(", meeting the limit {met:.0} times")
+            });
+            m.bytes.map_or(String::new(), |bytes| {
+                format!(", of which it had {}{met}", Unit::Bytes.format(bytes))
+            })
         };
-        let unmet = if self.met == Some(false) { "; no reader reached that limit, which changed nothing" } else { "" };
+        let unmet = if self.met == Some(false) {
+            "; no reader reached that limit, which changed nothing"
+        } else {
+            ""
+        };
         format!(
             "{} is {} as fast as {} in the last rounds with all memory{}, and {} with {limit}{}{unmet}",
             self.odb,
@@ -277,21 +329,37 @@ impl Less {
 
 /// The ratio of each round over the processes; a published row has a round where ours has a process.
 fn by_round(files: &Measurement, odb: &Measurement) -> Vec<Estimate> {
-    let of = |m: &Measurement| -> Vec<Vec<f64>> { m.processes.iter().map(|p| p.samples.clone()).collect() };
+    let of = |m: &Measurement| -> Vec<Vec<f64>> {
+        m.processes.iter().map(|p| p.samples.clone()).collect()
+    };
     let (mut files, mut odb) = (of(files), of(odb));
     if files.iter().chain(&odb).all(|samples| samples.len() == 1) {
         (files, odb) = (vec![files.concat()], vec![odb.concat()]);
     }
-    let ratio = |(f, o): (&Vec<f64>, &Vec<f64>), i: usize| Some(f.get(i)? / o.get(i).filter(|o| **o > 0.0)?);
-    let round =
-        |i: usize| over_processes(&files.iter().zip(&odb).filter_map(|pair| ratio(pair, i)).collect::<Vec<f64>>());
+    let ratio = |(f, o): (&Vec<f64>, &Vec<f64>), i: usize| {
+        Some(f.get(i)? / o.get(i).filter(|o| **o > 0.0)?)
+    };
+    let round = |i: usize| {
+        over_processes(
+            &files
+                .iter()
+                .zip(&odb)
+                .filter_map(|pair| ratio(pair, i))
+                .collect::<Vec<f64>>(),
+        )
+    };
     (0..).map_while(round).collect()
 }
 
 /// The figure of what each process has one of. What was measured, or printed, once has no interval.
 pub fn over_processes(values: &[f64]) -> Option<Estimate> {
     match values {
-        [one] => Some(Estimate { value: *one, low: *one, high: *one, confidence: estimate::CONFIDENCE }),
+        [one] => Some(Estimate {
+            value: *one,
+            low: *one,
+            high: *one,
+            confidence: estimate::CONFIDENCE,
+        }),
         several => estimate::across_processes(several),
     }
 }
@@ -300,23 +368,43 @@ pub fn over_processes(values: &[f64]) -> Option<Estimate> {
 /// ours has a process.
 pub fn in_round(row: &Measurement, round: usize) -> Vec<f64> {
     if row.processes.iter().all(|p| p.samples.len() == 1) {
-        return row.processes.get(round).into_iter().flat_map(|p| p.samples.clone()).collect();
+        return row
+            .processes
+            .get(round)
+            .into_iter()
+            .flat_map(|p| p.samples.clone())
+            .collect();
     }
-    row.processes.iter().map_while(|p| p.samples.get(round).copied()).collect()
+    row.processes
+        .iter()
+        .map_while(|p| p.samples.get(round).copied())
+        .collect()
 }
 
 /// The ratio of what the processes of two contestants have of a round, process by process, which read the same list.
 pub fn ratio_of_round(files: &[f64], odb: &[f64]) -> Option<Estimate> {
-    over_processes(&files.iter().zip(odb).filter(|(_, o)| **o > 0.0).map(|(f, o)| f / o).collect::<Vec<f64>>())
+    over_processes(
+        &files
+            .iter()
+            .zip(odb)
+            .filter(|(_, o)| **o > 0.0)
+            .map(|(f, o)| f / o)
+            .collect::<Vec<f64>>(),
+    )
 }
 
 fn measured<'r>(run: &'r Run, probe: &'static str) -> impl Iterator<Item = &'r Measurement> {
     let has_figure = |m: &&Measurement| matches!(m.outcome, Outcome::Measured | Outcome::Untrusted);
-    run.measurements.iter().filter(move |m| m.probe == probe).filter(has_figure)
+    run.measurements
+        .iter()
+        .filter(move |m| m.probe == probe)
+        .filter(has_figure)
 }
 
 fn is_files(m: &Measurement) -> bool {
-    m.params.text("store").is_none_or(|s| s.starts_with("files"))
+    m.params
+        .text("store")
+        .is_none_or(|s| s.starts_with("files"))
 }
 
 fn without_store(params: &Params) -> Params {
@@ -326,19 +414,35 @@ fn without_store(params: &Params) -> Params {
 /// Pairs the rounds of two rows: the same process group, the same round, hence the same list.
 fn store_ratio(files: &Measurement, odb: &Measurement, params: Params) -> Option<StoreRatio> {
     let pairs = || files.processes.iter().zip(&odb.processes);
-    let round = |(f, o): (&f64, &f64)| (*f > 0.0 && *o > 0.0).then(|| Round { files_ns: *f, odb_ns: *o, ratio: f / o });
-    let rounds: Vec<Round> = pairs().flat_map(|(f, o)| f.samples.iter().zip(&o.samples).filter_map(round)).collect();
+    let round = |(f, o): (&f64, &f64)| {
+        (*f > 0.0 && *o > 0.0).then(|| Round {
+            files_ns: *f,
+            odb_ns: *o,
+            ratio: f / o,
+        })
+    };
+    let rounds: Vec<Round> = pairs()
+        .flat_map(|(f, o)| f.samples.iter().zip(&o.samples).filter_map(round))
+        .collect();
     if rounds.is_empty() {
         return None;
     }
     // A group of processes has one state of memory; rounds within it repeat that, groups do not.
     let group = |(f, o): (&Process, &Process)| {
-        let ratios: Vec<f64> = f.samples.iter().zip(&o.samples).filter_map(round).map(|r| r.ratio).collect();
+        let ratios: Vec<f64> = f
+            .samples
+            .iter()
+            .zip(&o.samples)
+            .filter_map(round)
+            .map(|r| r.ratio)
+            .collect();
         (!ratios.is_empty()).then(|| estimate::median(&ratios))
     };
     let groups: Vec<f64> = pairs().filter_map(group).collect();
     let name = |m: &Measurement| m.params.text("store").unwrap_or_default().to_owned();
-    let untrusted = [files, odb].iter().any(|row| row.outcome == Outcome::Untrusted);
+    let untrusted = [files, odb]
+        .iter()
+        .any(|row| row.outcome == Outcome::Untrusted);
     Some(StoreRatio {
         files: name(files),
         odb: name(odb),
@@ -355,21 +459,39 @@ mod tests {
     use super::*;
 
     fn round(store: &str, groups: &[&[f64]]) -> Measurement {
-        row("site.round", Params::new().with("store", store).with("state", "warm"), groups)
+        row(
+            "site.round",
+            Params::new().with("store", store).with("state", "warm"),
+            groups,
+        )
     }
 
     #[test]
     fn the_sources_own_table() {
-        let files: &[f64] = &[417.0, 472.0, 459.0, 389.0, 358.0, 293.0, 363.0, 334.0, 509.0, 485.0, 403.0];
-        let odb: &[f64] = &[220.0, 144.0, 103.0, 75.0, 68.0, 69.0, 66.0, 66.0, 72.0, 69.0, 65.0];
-        let run = Run { measurements: vec![round("files-open", &[files]), round("lmdb", &[odb])], ..Run::default() };
+        let files: &[f64] = &[
+            417.0, 472.0, 459.0, 389.0, 358.0, 293.0, 363.0, 334.0, 509.0, 485.0, 403.0,
+        ];
+        let odb: &[f64] = &[
+            220.0, 144.0, 103.0, 75.0, 68.0, 69.0, 66.0, 66.0, 72.0, 69.0, 65.0,
+        ];
+        let run = Run {
+            measurements: vec![round("files-open", &[files]), round("lmdb", &[odb])],
+            ..Run::default()
+        };
         let store_ratios = store_ratios(&run);
-        assert_eq!((store_ratios.len(), store_ratios[0].rounds.len()), (1, TABLE_ROUNDS));
+        assert_eq!(
+            (store_ratios.len(), store_ratios[0].rounds.len()),
+            (1, TABLE_ROUNDS)
+        );
         assert!(
             (store_ratios[0].rounds[0].ratio - 1.895_454_55).abs() < 1e-8
                 && (store_ratios[0].rounds[8].ratio - 7.069_444_44).abs() < 1e-8
         );
-        let best = store_ratios[0].rounds.iter().map(|r| r.ratio).fold(0.0, f64::max);
+        let best = store_ratios[0]
+            .rounds
+            .iter()
+            .map(|r| r.ratio)
+            .fold(0.0, f64::max);
         assert!((best - SOURCE_BEST).abs() < 0.005);
         assert!(
             (store_ratios[0].ratio.unwrap().value - 5.186_666_67).abs() < 1e-6,
@@ -380,10 +502,23 @@ mod tests {
     #[test]
     fn ratios_are_paired_round_by_round_and_the_fastest_comes_first() {
         // The machine slows threefold between rounds: separate figures would hide what every pair shows.
-        let files: &[&[f64]] = &[&[100.0, 300.0], &[110.0, 290.0], &[105.0, 310.0], &[300.0, 100.0]];
-        let halves: Vec<Vec<f64>> = files.iter().map(|g| g.iter().map(|v| v / 2.0).collect()).collect();
-        let fifths: Vec<Vec<f64>> = files.iter().map(|g| g.iter().map(|v| v / 5.0).collect()).collect();
-        let of = |g: &'static str, v: &[Vec<f64>]| round(g, &v.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let files: &[&[f64]] = &[
+            &[100.0, 300.0],
+            &[110.0, 290.0],
+            &[105.0, 310.0],
+            &[300.0, 100.0],
+        ];
+        let halves: Vec<Vec<f64>> = files
+            .iter()
+            .map(|g| g.iter().map(|v| v / 2.0).collect())
+            .collect();
+        let fifths: Vec<Vec<f64>> = files
+            .iter()
+            .map(|g| g.iter().map(|v| v / 5.0).collect())
+            .collect();
+        let of = |g: &'static str, v: &[Vec<f64>]| {
+            round(g, &v.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        };
         let run = Run {
             measurements: vec![
                 round("files-open", files),
@@ -394,7 +529,13 @@ mod tests {
             ..Run::default()
         };
         let store_ratios = store_ratios(&run);
-        assert_eq!(store_ratios.iter().map(|d| d.odb.as_str()).collect::<Vec<_>>(), ["lmdb", "sqlite"]);
+        assert_eq!(
+            store_ratios
+                .iter()
+                .map(|d| d.odb.as_str())
+                .collect::<Vec<_>>(),
+            ["lmdb", "sqlite"]
+        );
         let ratio = store_ratios[0].ratio.unwrap();
         assert!((ratio.value - 5.0).abs() < 1e-9 && ratio.high < 5.1 && ratio.low > 4.9);
         assert_eq!(store_ratios[0].files, "files-open");
@@ -403,7 +544,11 @@ mod tests {
     #[test]
     fn the_ratio_by_round_is_over_the_processes() {
         let of = |store: &str, state: &str, groups: &[&[f64]]| {
-            row("site.round", Params::new().with("store", store).with("state", state), groups)
+            row(
+                "site.round",
+                Params::new().with("store", store).with("state", state),
+                groups,
+            )
         };
         let files: &[f64] = &[80.0, 80.0, 80.0, 80.0, 80.0, 80.0];
         let odb: &[f64] = &[80.0, 40.0, 20.0, 20.0, 10.0, 10.0];
@@ -417,8 +562,16 @@ mod tests {
             ..Run::default()
         };
         let found = warming(&run);
-        assert_eq!((found.len(), found[0].odb.as_str()), (1, "lmdb-loaded"), "rows of another state are no warming");
-        let ratios: Vec<f64> = found[0].rounds.iter().map(|r| (r.value * 1e6).round() / 1e6).collect();
+        assert_eq!(
+            (found.len(), found[0].odb.as_str()),
+            (1, "lmdb-loaded"),
+            "rows of another state are no warming"
+        );
+        let ratios: Vec<f64> = found[0]
+            .rounds
+            .iter()
+            .map(|r| (r.value * 1e6).round() / 1e6)
+            .collect();
         assert_eq!(ratios, [1.0, 2.0, 4.0, 4.0, 8.0, 8.0]);
         // The source's own rounds began with nothing loaded.
         let source = warming(&fingerpost_compare::references::load("site-powermac-9500").unwrap());
@@ -433,30 +586,64 @@ mod tests {
     fn the_lead_with_less_memory_stands_beside_that_with_all() {
         let found = less(&warming(&loaded(1.5, 15.0, 2 << 20, 900.0)));
         assert_eq!(
-            (found.len(), found[0].odb.as_str(), found[0].limit, found[0].met),
+            (
+                found.len(),
+                found[0].odb.as_str(),
+                found[0].limit,
+                found[0].met
+            ),
             (1, "lmdb-loaded", 2 << 20, Some(true))
         );
         let told = |e: &Estimate| (e.value * 1e6).round() / 1e6;
-        assert_eq!((told(&found[0].all), told(&found[0].little), found[0].smaller()), (40.0, 4.0, Some(true)));
-        assert_eq!(found[0].memory[1], Memory { bytes: Some(2097152.0), met: Some(900.0) });
+        assert_eq!(
+            (
+                told(&found[0].all),
+                told(&found[0].little),
+                found[0].smaller()
+            ),
+            (40.0, 4.0, Some(true))
+        );
+        assert_eq!(
+            found[0].memory[1],
+            Memory {
+                bytes: Some(2097152.0),
+                met: Some(900.0)
+            }
+        );
         let told = "with 2.000 MiB, of which it had 2.000 MiB, meeting the limit 900 times";
         assert!(found[0].sentence.ends_with(told), "{}", found[0].sentence);
         // All of the memory stands first, whatever the names of the parameters.
-        let order: Vec<bool> =
-            store_ratios(&loaded(1.5, 15.0, 2 << 20, 900.0)).iter().map(|d| d.params.get("memory").is_some()).collect();
+        let order: Vec<bool> = store_ratios(&loaded(1.5, 15.0, 2 << 20, 900.0))
+            .iter()
+            .map(|d| d.params.get("memory").is_some())
+            .collect();
         assert_eq!(order, [false, true]);
         // A limit that no reader came to is told to be one.
         let unmet = less(&warming(&loaded(1.5, 1.5, 64 << 20, 0.0)));
         assert_eq!((unmet[0].met, unmet[0].smaller()), (Some(false), None));
         assert!(
-            unmet[0].sentence.ends_with("no reader reached that limit, which changed nothing"),
+            unmet[0]
+                .sentence
+                .ends_with("no reader reached that limit, which changed nothing"),
             "{}",
             unmet[0].sentence
         );
         let mut alone = loaded(1.5, 15.0, 2 << 20, 900.0);
-        alone.measurements.retain(|m| m.params.get("memory").is_some());
-        assert!(less(&warming(&alone)).is_empty(), "there is nothing to be less than");
-        alone.measurements.iter_mut().for_each(|m| m.processes.iter_mut().for_each(|p| p.counters.clear()));
-        assert_eq!(warming(&alone)[0].memory, [Memory::default(); 2], "a record of before has no such counts");
+        alone
+            .measurements
+            .retain(|m| m.params.get("memory").is_some());
+        assert!(
+            less(&warming(&alone)).is_empty(),
+            "there is nothing to be less than"
+        );
+        alone
+            .measurements
+            .iter_mut()
+            .for_each(|m| m.processes.iter_mut().for_each(|p| p.counters.clear()));
+        assert_eq!(
+            warming(&alone)[0].memory,
+            [Memory::default(); 2],
+            "a record of before has no such counts"
+        );
     }
 }

@@ -46,7 +46,11 @@ pub fn section(site: &SiteView) -> Option<Section> {
         @for chart in &site.curves { (chart.draw()) }
         @if !site.crossings.is_empty() { ul { @for c in &site.crossings { li { (c) } } } }
     };
-    Some(Section { key: "site-rounds".into(), title: "File system against object database".into(), body })
+    Some(Section {
+        key: "site-rounds".into(),
+        title: "File system against object database".into(),
+        body,
+    })
 }
 
 fn rounds(t: &RoundTable) -> Markup {

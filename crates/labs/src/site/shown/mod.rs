@@ -12,10 +12,16 @@ use fingerpost_report::lab::{Analysis, Labs, Shown};
 use words::SiteView;
 
 /// The analysis.
-pub static ANALYSIS: Analysis = Analysis { before_requests: false, rank: 3, of };
+pub static ANALYSIS: Analysis = Analysis {
+    before_requests: false,
+    rank: 3,
+    of,
+};
 
 fn of(run: &Run, _: Labs) -> Option<Shown> {
-    run.measurements.iter().find(|m| m.probe.starts_with("site."))?;
+    run.measurements
+        .iter()
+        .find(|m| m.probe.starts_with("site."))?;
     let found = Found::of(run);
     let site = SiteView::of(&found);
     Some(Shown {

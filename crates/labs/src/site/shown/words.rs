@@ -65,10 +65,19 @@ pub const COLUMNS: [&str; 3] = ["File system", "Object db", "fs/odb"];
 impl SiteView {
     /// What a run has to say.
     pub fn of(found: &Found) -> SiteView {
-        let Found { store_ratios, warming, less, crossings } = found;
+        let Found {
+            store_ratios,
+            warming,
+            less,
+            crossings,
+        } = found;
         let kinds: Vec<&Params> = store_ratios.iter().map(|d| &d.params).collect();
         let cells = |r: &analysis::Round| {
-            [Unit::Nanoseconds.format(r.files_ns), Unit::Nanoseconds.format(r.odb_ns), significant(r.ratio)]
+            [
+                Unit::Nanoseconds.format(r.files_ns),
+                Unit::Nanoseconds.format(r.odb_ns),
+                significant(r.ratio),
+            ]
         };
         let table = |d: &analysis::StoreRatio| RoundTable {
             title: name(d, &d.params.to_string()),
@@ -79,12 +88,21 @@ impl SiteView {
             ratio: d.ratio.as_ref().map_or("–".to_owned(), ratio),
             rounds: d.rounds.len(),
         });
-        let curves = crossings.chunk_by(|a, b| a.params == b.params).filter_map(curves).collect();
-        let mut courses: Vec<Chart> =
-            warming.chunk_by(|a, b| a.params == b.params).map(|of| course(of, None)).collect();
+        let curves = crossings
+            .chunk_by(|a, b| a.params == b.params)
+            .filter_map(curves)
+            .collect();
+        let mut courses: Vec<Chart> = warming
+            .chunk_by(|a, b| a.params == b.params)
+            .map(|of| course(of, None))
+            .collect();
         courses.extend(less.first().map(|less| with_less_memory(warming, less)));
-        let first_to_last = warming.iter().filter_map(|w| from_first_to_last(w, &apart(&w.params, &kinds)));
-        let warming = first_to_last.chain(less.iter().map(|less| clean(&less.sentence).into_owned())).collect();
+        let first_to_last = warming
+            .iter()
+            .filter_map(|w| from_first_to_last(w, &apart(&w.params, &kinds)));
+        let warming = first_to_last
+            .chain(less.iter().map(|less| clean(&less.sentence).into_owned()))
+            .collect();
         SiteView {
             warming,
             courses,
@@ -112,13 +130,20 @@ pub fn grids(site: &SiteView) -> Vec<Grid> {
     let mut below = Grid::default();
     if !site.ratios.is_empty() {
         below.lines.push(Line::Heading("fs/odb, all rounds".into()));
-        below.lines.extend(site.ratios.iter().map(|r| note(format!("{}: {} in {} rounds", r.name, r.ratio, r.rounds))));
+        below.lines.extend(
+            site.ratios
+                .iter()
+                .map(|r| note(format!("{}: {} in {} rounds", r.name, r.ratio, r.rounds))),
+        );
         below.lines.push(Line::Note(site.source(), Tone::Faint));
     }
-    for (title, told) in
-        [("From the start, as more is loaded", &site.warming), ("By the size of the pages", &site.crossings)]
-    {
-        below.lines.extend(told.first().map(|_| Line::Heading(title.into())));
+    for (title, told) in [
+        ("From the start, as more is loaded", &site.warming),
+        ("By the size of the pages", &site.crossings),
+    ] {
+        below
+            .lines
+            .extend(told.first().map(|_| Line::Heading(title.into())));
         below.lines.extend(told.iter().cloned().map(note));
     }
     grids.push(below);
@@ -129,10 +154,24 @@ fn rounds(table: &RoundTable) -> Grid {
     let mut grid = Grid::of(COLUMNS.map(|title| (title, Align::Right, 0)));
     // As wide as the source's columns, whatever the figures.
     let widths = [14, 12, 8];
-    let cells = |row: &[String; 3]| row.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
-    grid.lines.push(Line::Heading(format!("Rounds: {}", table.title)));
-    grid.lines.push(Line::Cells(COLUMNS.map(str::to_owned).to_vec(), Tone::Strong));
-    grid.lines.extend(table.rows.iter().map(|row| Line::Cells(cells(row), Tone::Strong)));
+    let cells = |row: &[String; 3]| {
+        row.iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:>width$}"))
+            .collect()
+    };
+    grid.lines
+        .push(Line::Heading(format!("Rounds: {}", table.title)));
+    grid.lines.push(Line::Cells(
+        COLUMNS.map(str::to_owned).to_vec(),
+        Tone::Strong,
+    ));
+    grid.lines.extend(
+        table
+            .rows
+            .iter()
+            .map(|row| Line::Cells(cells(row), Tone::Strong)),
+    );
     grid
 }
 
@@ -145,8 +184,15 @@ fn apart(params: &Params, kinds: &[&Params]) -> String {
     let all_have = |key: &str, value: &Param| kinds.iter().all(|kind| kind.get(key) == Some(value));
     let limited = kinds.iter().any(|kind| kind.get("memory").is_some());
     let all_memory = (limited && params.get("memory").is_none()).then(|| ALL_MEMORY.to_owned());
-    let own = params.iter().filter(|(key, value)| !all_have(key, value)).map(|(key, value)| named(key, value));
-    all_memory.into_iter().chain(own).collect::<Vec<_>>().join(" ")
+    let own = params
+        .iter()
+        .filter(|(key, value)| !all_have(key, value))
+        .map(|(key, value)| named(key, value));
+    all_memory
+        .into_iter()
+        .chain(own)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// What rows without a limit of memory are called beside those with one.
@@ -171,8 +217,18 @@ fn from_first_to_last(w: &analysis::Warming, apart: &str) -> Option<String> {
 fn course(of: &[analysis::Warming], title: Option<&str>) -> Chart {
     let points = |w: &analysis::Warming| -> Vec<Point> {
         let point = |(step, r): (usize, &Estimate)| match r.high <= WIDEST * r.low {
-            true => Point { step, value: r.value, low: r.low, high: r.high },
-            false => Point { step, value: r.value, low: r.value, high: r.value },
+            true => Point {
+                step,
+                value: r.value,
+                low: r.low,
+                high: r.high,
+            },
+            false => Point {
+                step,
+                value: r.value,
+                low: r.value,
+                high: r.value,
+            },
         };
         w.rounds.iter().enumerate().map(point).collect()
     };
@@ -180,24 +236,64 @@ fn course(of: &[analysis::Warming], title: Option<&str>) -> Chart {
         None => ALL_MEMORY.to_owned(),
         Some(limit) => named("memory", limit),
     };
-    let name =
-        |w: &analysis::Warming| if title.is_some() { format!("{}, {}", w.odb, memory(w)) } else { w.odb.clone() };
-    let mut series: Vec<Series> =
-        of.iter().map(|w| Series { name: clean(&name(w)).into_owned(), points: points(w) }).collect();
+    let name = |w: &analysis::Warming| {
+        if title.is_some() {
+            format!("{}, {}", w.odb, memory(w))
+        } else {
+            w.odb.clone()
+        }
+    };
+    let mut series: Vec<Series> = of
+        .iter()
+        .map(|w| Series {
+            name: clean(&name(w)).into_owned(),
+            points: points(w),
+        })
+        .collect();
     let ours = of.iter().any(|w| w.params.text("state").is_some());
-    let source = references::load(SOURCE).filter(|_| ours).map(|run| analysis::warming(&run)).unwrap_or_default();
-    series.extend(source.first().map(|w| Series { name: "the source, 1996".to_owned(), points: points(w) }));
+    let source = references::load(SOURCE)
+        .filter(|_| ours)
+        .map(|run| analysis::warming(&run))
+        .unwrap_or_default();
+    series.extend(source.first().map(|w| Series {
+        name: "the source, 1996".to_owned(),
+        points: points(w),
+    }));
     let rounds = series.iter().map(|s| s.points.len()).max().unwrap_or(0);
-    let wide = of.iter().flat_map(|w| &w.rounds).any(|r| r.high > WIDEST * r.low);
-    let left_out = if wide { "; intervals of more than a factor of ten are not drawn" } else { "" };
+    let wide = of
+        .iter()
+        .flat_map(|w| &w.rounds)
+        .any(|r| r.high > WIDEST * r.low);
+    let left_out = if wide {
+        "; intervals of more than a factor of ten are not drawn"
+    } else {
+        ""
+    };
     let of_these = || in_brackets(&of.first().map_or(String::new(), |w| w.params.to_string()));
-    let usual = || format!("Files / object database, round by round from the start{}", of_these());
+    let usual = || {
+        format!(
+            "Files / object database, round by round from the start{}",
+            of_these()
+        )
+    };
     let steps = (1..=rounds).map(|n| n.to_string()).collect();
-    chart(&title.map_or_else(usual, str::to_owned), "round", steps, left_out, series)
+    chart(
+        &title.map_or_else(usual, str::to_owned),
+        "round",
+        steps,
+        left_out,
+        series,
+    )
 }
 
 /// Ratios over steps.
-fn chart(title: &str, across: &str, steps: Vec<String>, left_out: &str, series: Vec<Series>) -> Chart {
+fn chart(
+    title: &str,
+    across: &str,
+    steps: Vec<String>,
+    left_out: &str,
+    series: Vec<Series>,
+) -> Chart {
     Chart {
         title: clean(title).into_owned(),
         across: across.to_owned(),
@@ -212,20 +308,38 @@ fn chart(title: &str, across: &str, steps: Vec<String>, left_out: &str, series: 
 
 /// What tells rows, behind a name; nothing where there is nothing to tell.
 fn in_brackets(params: &str) -> String {
-    if params.is_empty() { String::new() } else { format!(" ({params})") }
+    if params.is_empty() {
+        String::new()
+    } else {
+        format!(" ({params})")
+    }
 }
 
 /// One database with all memory and with each limit.
 fn with_less_memory(all: &[analysis::Warming], less: &analysis::Less) -> Chart {
-    let mut of: Vec<analysis::Warming> =
-        all.iter().filter(|w| w.odb == less.odb && w.files == less.files).cloned().collect();
+    let mut of: Vec<analysis::Warming> = all
+        .iter()
+        .filter(|w| w.odb == less.odb && w.files == less.files)
+        .cloned()
+        .collect();
     // All of it first, then less and less.
     of.sort_by_key(|w| w.params.int("memory").map_or(i64::MIN, |bytes| -bytes));
-    course(&of, Some("Files / object database with all memory and with less, round by round from the start"))
+    course(
+        &of,
+        Some(
+            "Files / object database with all memory and with less, round by round from the start",
+        ),
+    )
 }
 
 fn name(store_ratio: &analysis::StoreRatio, params: &str) -> String {
-    clean(&format!("{} / {}{}", store_ratio.files, store_ratio.odb, in_brackets(params))).into_owned()
+    clean(&format!(
+        "{} / {}{}",
+        store_ratio.files,
+        store_ratio.odb,
+        in_brackets(params)
+    ))
+    .into_owned()
 }
 
 fn ratio(e: &Estimate) -> String {
@@ -233,11 +347,20 @@ fn ratio(e: &Estimate) -> String {
     if e.low == e.high {
         return significant(e.value);
     }
-    format!("{} ({}–{})", significant(e.value), significant(e.low), significant(e.high))
+    format!(
+        "{} ({}–{})",
+        significant(e.value),
+        significant(e.low),
+        significant(e.high)
+    )
 }
 
 fn crossing(c: &analysis::Crossing) -> String {
-    let ends: Vec<String> = [c.sizes.first(), c.sizes.last()].into_iter().flatten().map(at).collect();
+    let ends: Vec<String> = [c.sizes.first(), c.sizes.last()]
+        .into_iter()
+        .flatten()
+        .map(at)
+        .collect();
     let size = c.size.map(|size| Unit::Bytes.format(size));
     let what = match (size, c.files_above) {
         (Some(size), true) => format!("files are faster from pages of {size} on"),
@@ -246,7 +369,12 @@ fn crossing(c: &analysis::Crossing) -> String {
         (None, false) => "faster than files at every size measured".to_owned(),
     };
     let params = in_brackets(&c.params.to_string());
-    clean(&format!("{}{params}: {what}; fs/odb is {}", c.odb, ends.join(" and "))).into_owned()
+    clean(&format!(
+        "{}{params}: {what}; fs/odb is {}",
+        c.odb,
+        ends.join(" and ")
+    ))
+    .into_owned()
 }
 
 /// The ratios of several databases over the sizes that were measured; nothing for one size.
@@ -256,19 +384,35 @@ fn curves(of: &[analysis::Crossing]) -> Option<Chart> {
     sizes.dedup();
     let point = |s: &AtSize| {
         let step = sizes.binary_search(&s.size).ok()?;
-        Some(Point { step, value: s.ratio, low: s.ratio, high: s.ratio })
+        Some(Point {
+            step,
+            value: s.ratio,
+            low: s.ratio,
+            high: s.ratio,
+        })
     };
-    let series = of
-        .iter()
-        .map(|c| Series { name: clean(&c.odb).into_owned(), points: c.sizes.iter().filter_map(point).collect() });
+    let series = of.iter().map(|c| Series {
+        name: clean(&c.odb).into_owned(),
+        points: c.sizes.iter().filter_map(point).collect(),
+    });
     let params = of.first().filter(|_| sizes.len() > 1)?.params.to_string();
     let steps = sizes.iter().map(|size| whole_bytes(*size as u64)).collect();
     let title = format!("Files / object database{}", in_brackets(&params));
-    Some(chart(&title, "size of the pages", steps, "", series.collect()))
+    Some(chart(
+        &title,
+        "size of the pages",
+        steps,
+        "",
+        series.collect(),
+    ))
 }
 
 fn at(s: &AtSize) -> String {
-    format!("{} with {}", significant(s.ratio), whole_bytes(s.size as u64))
+    format!(
+        "{} with {}",
+        significant(s.ratio),
+        whole_bytes(s.size as u64)
+    )
 }
 
 #[cfg(test)]
@@ -278,16 +422,31 @@ pub(crate) mod tests {
 
     /// A run with the source's own figures, in sixtieths of a second.
     pub(crate) fn source_run() -> Run {
-        let files = [417.0, 472.0, 459.0, 389.0, 358.0, 293.0, 363.0, 334.0, 509.0, 485.0, 403.0, 400.0];
-        let odb = [220.0, 144.0, 103.0, 75.0, 68.0, 69.0, 66.0, 66.0, 72.0, 69.0, 65.0, 66.0];
+        let files = [
+            417.0, 472.0, 459.0, 389.0, 358.0, 293.0, 363.0, 334.0, 509.0, 485.0, 403.0, 400.0,
+        ];
+        let odb = [
+            220.0, 144.0, 103.0, 75.0, 68.0, 69.0, 66.0, 66.0, 72.0, 69.0, 65.0, 66.0,
+        ];
         let row = |probe: &str, params: Params, samples: Vec<f64>| Measurement {
-            estimate: Some(Estimate { value: samples[0], low: samples[0], high: samples[0], confidence: 0.95 }),
-            processes: vec![Process { value: Some(samples[0]), samples, ..Process::default() }],
+            estimate: Some(Estimate {
+                value: samples[0],
+                low: samples[0],
+                high: samples[0],
+                confidence: 0.95,
+            }),
+            processes: vec![Process {
+                value: Some(samples[0]),
+                samples,
+                ..Process::default()
+            }],
             ..fingerpost_record::fixture::row(probe, params, Unit::Nanoseconds, Better::Lower)
         };
         let tick = |v: &[f64]| v.iter().map(|t| t * 1e9 / 60.0).collect::<Vec<_>>();
         let of = |store: &str| Params::new().with("store", store);
-        let size = |store: &str, bytes: i64, ns: f64| row("site.size", of(store).with("size", bytes), vec![ns]);
+        let size = |store: &str, bytes: i64, ns: f64| {
+            row("site.size", of(store).with("size", bytes), vec![ns])
+        };
         Run {
             measurements: vec![
                 row("site.round", of("files-open"), tick(&files)),
@@ -310,20 +469,39 @@ pub(crate) mod tests {
             SiteView::of(&Found::of(&run)).courses.is_empty(),
             "rounds of no state that a run of ours would not have"
         );
-        for m in run.measurements.iter_mut().filter(|m| m.probe == "site.round") {
+        for m in run
+            .measurements
+            .iter_mut()
+            .filter(|m| m.probe == "site.round")
+        {
             m.params = m.params.clone().with("state", "warming");
             m.processes[0].samples.truncate(11);
         }
         let view = SiteView::of(&Found::of(&run));
         let chart = &view.courses[0];
-        assert_eq!((view.courses.len(), chart.steps.len(), chart.series.len()), (1, 11, 2));
+        assert_eq!(
+            (view.courses.len(), chart.steps.len(), chart.series.len()),
+            (1, 11, 2)
+        );
         assert!(
-            chart.series[0].points.iter().all(|p| p.low == p.value && p.high == p.value),
+            chart.series[0]
+                .points
+                .iter()
+                .all(|p| p.low == p.value && p.high == p.value),
             "one process has no interval"
         );
         // The made-up rounds are the source's, which stands beside them.
-        let values = |i: usize| chart.series[i].points.iter().map(|p| (p.value * 1000.0).round()).collect::<Vec<_>>();
-        assert_eq!((values(0), chart.series[1].name.as_str()), (values(1), "the source, 1996"));
+        let values = |i: usize| {
+            chart.series[i]
+                .points
+                .iter()
+                .map(|p| (p.value * 1000.0).round())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (values(0), chart.series[1].name.as_str()),
+            (values(1), "the source, 1996")
+        );
         assert!(
             view.warming[0].contains("1.895") && view.warming[0].contains("in the last of 11"),
             "{}",
@@ -331,40 +509,64 @@ pub(crate) mod tests {
         );
         assert!(!view.warming[0].contains('\u{1b}'));
         let published = SiteView::of(&Found::of(&references::load(SOURCE).unwrap()));
-        assert_eq!((published.courses.len(), published.courses[0].series.len()), (1, 1));
+        assert_eq!(
+            (published.courses.len(), published.courses[0].series.len()),
+            (1, 1)
+        );
     }
 
     #[test]
     fn less_memory_is_drawn_beside_all_of_it() {
         let mut run = source_run();
-        for m in run.measurements.iter_mut().filter(|m| m.probe == "site.round") {
+        for m in run
+            .measurements
+            .iter_mut()
+            .filter(|m| m.probe == "site.round")
+        {
             m.params = m.params.clone().with("state", "warming");
             m.processes[0].samples.truncate(11);
         }
-        let limited = run.measurements.iter().filter(|m| m.probe == "site.round").cloned().map(|mut m| {
-            m.params = m.params.with("memory", 2 << 20);
-            // The database is half as fast with it.
-            let factor = if m.params.text("store") == Some("files-open") { 1.0 } else { 2.0 };
-            m.processes[0].samples.iter_mut().for_each(|s| *s *= factor);
-            m
-        });
+        let limited = run
+            .measurements
+            .iter()
+            .filter(|m| m.probe == "site.round")
+            .cloned()
+            .map(|mut m| {
+                m.params = m.params.with("memory", 2 << 20);
+                // The database is half as fast with it.
+                let factor = if m.params.text("store") == Some("files-open") {
+                    1.0
+                } else {
+                    2.0
+                };
+                m.processes[0].samples.iter_mut().for_each(|s| *s *= factor);
+                m
+            });
         let limited: Vec<Measurement> = limited.collect();
         run.measurements.extend(limited);
         let view = SiteView::of(&Found::of(&run));
-        let names: Vec<&str> = view.courses[2].series.iter().map(|s| s.name.as_str()).collect();
+        let names: Vec<&str> = view.courses[2]
+            .series
+            .iter()
+            .map(|s| s.name.as_str())
+            .collect();
         assert!(
-            names[0].ends_with(", all memory") && names[1].ends_with(", memory=2M") && names[2] == "the source, 1996",
+            names[0].ends_with(", all memory")
+                && names[1].ends_with(", memory=2M")
+                && names[2] == "the source, 1996",
             "{names:?}"
         );
         // What all rows have stands in the tables' titles, and the lines say what tells them apart; all of the memory
         // comes first.
         assert!(
-            view.warming[0].contains(" (all memory): ") && view.warming[1].contains(" (memory=2M): "),
+            view.warming[0].contains(" (all memory): ")
+                && view.warming[1].contains(" (memory=2M): "),
             "{:?}",
             view.warming
         );
         assert!(
-            view.ratios[0].name.ends_with(" (all memory)") && view.ratios[1].name.ends_with(" (memory=2M)"),
+            view.ratios[0].name.ends_with(" (all memory)")
+                && view.ratios[1].name.ends_with(" (memory=2M)"),
             "{:?}",
             view.ratios
         );
@@ -373,7 +575,11 @@ pub(crate) mod tests {
                 && view.tables[1].title.contains("memory=2M state=warming")
         );
         let last = view.warming.last().unwrap();
-        assert!(last.contains("in the last rounds with all memory, and") && last.contains("with 2.000 MiB"), "{last}");
+        assert!(
+            last.contains("in the last rounds with all memory, and")
+                && last.contains("with 2.000 MiB"),
+            "{last}"
+        );
         assert!(!last.contains('\u{1b}'));
     }
 
@@ -384,15 +590,29 @@ pub(crate) mod tests {
         assert_eq!(view.tables[0].rows[0], ["6.950 s", "3.667 s", "1.895"]);
         assert_eq!(view.tables[0].rows[8][2], "7.069");
         assert_eq!(view.ratios[0].rounds, 12);
-        assert!(view.crossings[0].starts_with("lmdb: faster than files at every size"), "{}", view.crossings[0]);
+        assert!(
+            view.crossings[0].starts_with("lmdb: faster than files at every size"),
+            "{}",
+            view.crossings[0]
+        );
         assert!(
             view.crossings[1].starts_with("sqlite: files are faster from pages of 8.000 KiB on"),
             "{}",
             view.crossings[1]
         );
         let chart = &view.curves[0];
-        assert_eq!((view.curves.len(), chart.steps.len(), chart.series.len()), (1, 2, 2));
-        assert_eq!(chart.series[0].points.iter().map(|p| (p.step, p.value)).collect::<Vec<_>>(), [(0, 9.0), (1, 2.0)]);
+        assert_eq!(
+            (view.curves.len(), chart.steps.len(), chart.series.len()),
+            (1, 2, 2)
+        );
+        assert_eq!(
+            chart.series[0]
+                .points
+                .iter()
+                .map(|p| (p.step, p.value))
+                .collect::<Vec<_>>(),
+            [(0, 9.0), (1, 2.0)]
+        );
         assert!(!view.tables[0].title.contains('\u{1b}'));
         assert!(SiteView::of(&Found::of(&Run::default())).is_empty());
     }

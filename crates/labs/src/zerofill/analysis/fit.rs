@@ -45,7 +45,10 @@ impl Line {
             return None;
         }
         let per_page = (w * xy - x * y) / determinant;
-        Some(Line { base: (y - per_page * x) / w, per_page })
+        Some(Line {
+            base: (y - per_page * x) / w,
+            per_page,
+        })
     }
 
     /// The line's value at so many pages.
@@ -55,7 +58,10 @@ impl Line {
 
     /// The largest relative residual of these points.
     fn worst(&self, points: &[(f64, f64)]) -> f64 {
-        points.iter().map(|&(x, y)| ((y - self.at(x)) / y).abs()).fold(0.0, f64::max)
+        points
+            .iter()
+            .map(|&(x, y)| ((y - self.at(x)) / y).abs())
+            .fold(0.0, f64::max)
     }
 }
 
@@ -98,13 +104,24 @@ struct Pair {
 pub fn fit(run: &Run, api: &str) -> Option<Fit> {
     let alloc = points::curve(run, "zerofill.alloc", "api", api);
     let touch = points::curve(run, "zerofill.touch", "api", api);
-    let pair =
-        |a: Point| Some(Pair { pages: a.pages, touch: touch.iter().find(|t| t.pages == a.pages)?.clone(), alloc: a });
-    fit_pairs(&alloc.into_iter().filter_map(pair).collect::<Vec<_>>(), run.seed)
+    let pair = |a: Point| {
+        Some(Pair {
+            pages: a.pages,
+            touch: touch.iter().find(|t| t.pages == a.pages)?.clone(),
+            alloc: a,
+        })
+    };
+    fit_pairs(
+        &alloc.into_iter().filter_map(pair).collect::<Vec<_>>(),
+        run.seed,
+    )
 }
 
 fn fit_pairs(pairs: &[Pair], seed: u64) -> Option<Fit> {
-    let measured: Vec<[f64; 2]> = pairs.iter().map(|p| [p.alloc.figure.value, p.touch.figure.value]).collect();
+    let measured: Vec<[f64; 2]> = pairs
+        .iter()
+        .map(|p| [p.alloc.figure.value, p.touch.figure.value])
+        .collect();
     let used = straight_part(pairs, &measured)?;
     let (alloc, extra) = lines(&pairs[..used], &measured)?;
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -112,10 +129,19 @@ fn fit_pairs(pairs: &[Pair], seed: u64) -> Option<Fit> {
     for _ in 0..DRAWS {
         let drawn: Vec<[f64; 2]> = pairs[..used]
             .iter()
-            .map(|p| [points::redraw(&p.alloc, &mut rng), points::redraw(&p.touch, &mut rng)])
+            .map(|p| {
+                [
+                    points::redraw(&p.alloc, &mut rng),
+                    points::redraw(&p.touch, &mut rng),
+                ]
+            })
             .collect();
         if let Some((alloc, extra)) = lines(&pairs[..used], &drawn) {
-            for (list, value) in draws.iter_mut().zip([alloc.base, alloc.per_page, extra.base, extra.per_page]) {
+            for (list, value) in
+                draws
+                    .iter_mut()
+                    .zip([alloc.base, alloc.per_page, extra.base, extra.per_page])
+            {
                 list.push(value);
             }
         }
@@ -133,29 +159,48 @@ fn fit_pairs(pairs: &[Pair], seed: u64) -> Option<Fit> {
 
 /// The two lines: allocating, and what touching adds.
 fn lines(pairs: &[Pair], values: &[[f64; 2]]) -> Option<(Line, Line)> {
-    let alloc: Vec<(f64, f64)> = pairs.iter().zip(values).map(|(p, v)| (p.pages as f64, v[0])).collect();
-    Some((Line::through(&alloc)?, Line::through(&differences(pairs, values))?))
+    let alloc: Vec<(f64, f64)> = pairs
+        .iter()
+        .zip(values)
+        .map(|(p, v)| (p.pages as f64, v[0]))
+        .collect();
+    Some((
+        Line::through(&alloc)?,
+        Line::through(&differences(pairs, values))?,
+    ))
 }
 
 fn differences(pairs: &[Pair], values: &[[f64; 2]]) -> Vec<(f64, f64)> {
-    pairs.iter().zip(values).map(|(p, v)| (p.pages as f64, v[1] - v[0])).filter(|(_, d)| *d > 0.0).collect()
+    pairs
+        .iter()
+        .zip(values)
+        .map(|(p, v)| (p.pages as f64, v[1] - v[0]))
+        .filter(|(_, d)| *d > 0.0)
+        .collect()
 }
 
 /// How many of the page counts, from the smallest on, lie on one line.
 fn straight_part(pairs: &[Pair], values: &[[f64; 2]]) -> Option<usize> {
     let straight = |n: usize| {
         let points = differences(&pairs[..n], values);
-        points.len() >= LEAST_POINTS && Line::through(&points).is_some_and(|line| line.worst(&points) <= STRAIGHT)
+        points.len() >= LEAST_POINTS
+            && Line::through(&points).is_some_and(|line| line.worst(&points) <= STRAIGHT)
     };
     let enough = (pairs.len() >= LEAST_POINTS).then_some(LEAST_POINTS)?;
-    (enough..=pairs.len()).rev().find(|n| straight(*n)).or(Some(enough))
+    (enough..=pairs.len())
+        .rev()
+        .find(|n| straight(*n))
+        .or(Some(enough))
 }
 
 /// The first page count behind the straight part, if touching there is slower than the line says.
 fn knee(rest: &[Pair], values: &[[f64; 2]], extra: &Line) -> Option<Knee> {
     differences(rest, values)
         .into_iter()
-        .map(|(pages, value)| Knee { pages: pages as i64, factor: value / extra.at(pages) })
+        .map(|(pages, value)| Knee {
+            pages: pages as i64,
+            factor: value / extra.at(pages),
+        })
         .find(|k| k.factor.is_finite() && k.factor > 1.0 + STRAIGHT)
 }
 
@@ -166,7 +211,9 @@ mod tests {
 
     #[test]
     fn a_line_goes_through_points_that_lie_on_one() {
-        let points: Vec<(f64, f64)> = [1.0, 2.0, 8.0, 512.0].map(|n| (n, 700.0 + 250.0 * n)).to_vec();
+        let points: Vec<(f64, f64)> = [1.0, 2.0, 8.0, 512.0]
+            .map(|n| (n, 700.0 + 250.0 * n))
+            .to_vec();
         let line = Line::through(&points).unwrap();
         assert!((line.base - 700.0).abs() < 1e-6 && (line.per_page - 250.0).abs() < 1e-9);
         assert_eq!(Line::through(&[(1.0, 5.0)]), None);
@@ -178,7 +225,9 @@ mod tests {
     fn known_costs_come_back_with_intervals_that_hold_them() {
         let machine = Machine::default();
         let fit = fit(&run_of(&machine, 0.01), "mmap").unwrap();
-        let held = |e: &Estimate, truth: f64| e.low <= truth && truth <= e.high && (e.value / truth - 1.0).abs() < 0.05;
+        let held = |e: &Estimate, truth: f64| {
+            e.low <= truth && truth <= e.high && (e.value / truth - 1.0).abs() < 0.05
+        };
         assert!(held(&fit.alloc_base, machine.alloc_base), "{fit:?}");
         assert!(held(&fit.fault_page, machine.fault_page), "{fit:?}");
         assert!(held(&fit.object, machine.object), "{fit:?}");
@@ -187,9 +236,16 @@ mod tests {
 
     #[test]
     fn a_cache_knee_is_found_and_does_not_bend_the_line() {
-        let machine = Machine { knee_pages: 512.0, knee_factor: 1.6, ..Machine::default() };
+        let machine = Machine {
+            knee_pages: 512.0,
+            knee_factor: 1.6,
+            ..Machine::default()
+        };
         let fit = fit(&run_of(&machine, 0.002), "mmap").unwrap();
-        assert!((fit.fault_page.value / machine.fault_page - 1.0).abs() < 0.03, "{fit:?}");
+        assert!(
+            (fit.fault_page.value / machine.fault_page - 1.0).abs() < 0.03,
+            "{fit:?}"
+        );
         let knee = fit.knee.unwrap();
         assert!(knee.pages == 1024 && knee.factor > 1.2, "{knee:?}");
     }
@@ -197,7 +253,8 @@ mod tests {
     #[test]
     fn a_run_without_enough_rows_has_no_fit() {
         let mut run = run_of(&Machine::default(), 0.01);
-        run.measurements.retain(|m| m.params.int("pages").is_some_and(|n| n <= 4));
+        run.measurements
+            .retain(|m| m.params.int("pages").is_some_and(|n| n <= 4));
         assert_eq!(fit(&run, "mmap"), None);
         assert_eq!(super::fit(&fingerpost_record::Run::default(), "mmap"), None);
     }

@@ -53,7 +53,15 @@ fn judge((key, says, quantity, guessed): Guessed, measured: Estimate) -> Guess {
         _ => Verdict::Unresolved,
     };
     let factor = measured.value / measured.value.min(high).max(low);
-    Guess { key, says, quantity, guessed, measured, factor, verdict }
+    Guess {
+        key,
+        says,
+        quantity,
+        guessed,
+        measured,
+        factor,
+        verdict,
+    }
 }
 
 /// The four phases by page count.
@@ -69,17 +77,28 @@ impl Phases {
         let words = ["allocate", "touch", "free_untouched", "free_touched"];
         let [allocate, touch, free_untouched, free_touched] =
             words.map(|word| points::curve(run, "zerofill.phase", "phase", word));
-        Phases { allocate, touch, free_untouched, free_touched }
+        Phases {
+            allocate,
+            touch,
+            free_untouched,
+            free_touched,
+        }
     }
 
     /// All of getting, touching and giving back so many pages.
     fn whole(&self, pages: i64) -> Option<Estimate> {
-        Some(add(add(at(&self.allocate, pages)?, at(&self.touch, pages)?), at(&self.free_touched, pages)?))
+        Some(add(
+            add(at(&self.allocate, pages)?, at(&self.touch, pages)?),
+            at(&self.free_touched, pages)?,
+        ))
     }
 
     /// One fault with its zeroing, without what the first touch of a region pays once: the slope from 2 pages to 16.
     fn fault(&self) -> Option<Estimate> {
-        let slope = scale(subtract(at(&self.touch, 16)?, at(&self.touch, 2)?), 1.0 / 14.0);
+        let slope = scale(
+            subtract(at(&self.touch, 16)?, at(&self.touch, 2)?),
+            1.0 / 14.0,
+        );
         (slope.value > 0.0).then_some(slope)
     }
 }
@@ -136,26 +155,47 @@ pub fn guesses(run: &Run) -> Vec<Guess> {
         &|| shared_evenly(&p, run.seed),
         &|| ratio(zeroing(16)?, p.fault()?),
         &|| ratio(at(&p.touch, 4)?, p.whole(4)?),
-        &|| ratio(scale(zeroing(4)?, 4.0), add(at(&p.allocate, 4)?, at(&p.touch, 4)?)),
+        &|| {
+            ratio(
+                scale(zeroing(4)?, 4.0),
+                add(at(&p.allocate, 4)?, at(&p.touch, 4)?),
+            )
+        },
     ];
-    GUESSES.into_iter().zip(measured).filter_map(|(guess, measured)| Some(judge(guess, measured()?))).collect()
+    GUESSES
+        .into_iter()
+        .zip(measured)
+        .filter_map(|(guess, measured)| Some(judge(guess, measured()?)))
+        .collect()
 }
 
 /// The share of the object cost that the faults bear: intercepts of the touching, and of what touching adds to freeing.
 fn shared_evenly(p: &Phases, seed: u64) -> Option<Estimate> {
     let share = |value: &mut dyn FnMut(&Point) -> f64| {
         let few = |points: &[Point], value: &mut dyn FnMut(&Point) -> f64| -> Vec<(f64, f64)> {
-            points.iter().filter(|p| p.pages <= 16).map(|p| (p.pages as f64, value(p))).collect()
+            points
+                .iter()
+                .filter(|p| p.pages <= 16)
+                .map(|p| (p.pages as f64, value(p)))
+                .collect()
         };
-        let (touch, free, bare) = (few(&p.touch, value), few(&p.free_touched, value), few(&p.free_untouched, value));
-        let slower: Vec<(f64, f64)> =
-            free.iter().filter_map(|(n, v)| Some((*n, v - bare.iter().find(|b| b.0 == *n)?.1))).collect();
+        let (touch, free, bare) = (
+            few(&p.touch, value),
+            few(&p.free_touched, value),
+            few(&p.free_untouched, value),
+        );
+        let slower: Vec<(f64, f64)> = free
+            .iter()
+            .filter_map(|(n, v)| Some((*n, v - bare.iter().find(|b| b.0 == *n)?.1)))
+            .collect();
         let (fault, free) = (Line::through(&touch)?.base, Line::through(&slower)?.base);
         (fault > 0.0 && free > 0.0).then(|| fault / (fault + free))
     };
     let value = share(&mut |p| p.figure.value)?;
     let mut rng = fastrand::Rng::with_seed(seed);
-    let draws: Vec<f64> = (0..400).filter_map(|_| share(&mut |p| points::redraw(p, &mut rng))).collect();
+    let draws: Vec<f64> = (0..400)
+        .filter_map(|_| share(&mut |p| points::redraw(p, &mut rng)))
+        .collect();
     Some(points::interval(value, &draws))
 }
 
@@ -174,7 +214,11 @@ mod tests {
         assert_eq!(list.len(), 6);
         let close = |key: &str, truth: f64| {
             let g = found(&list, key);
-            assert!((g.measured.value / truth - 1.0).abs() < 0.05, "{key}: {} instead of {truth}", g.measured.value);
+            assert!(
+                (g.measured.value / truth - 1.0).abs() < 0.05,
+                "{key}: {} instead of {truth}",
+                g.measured.value
+            );
         };
         // By hand from the machine's costs: allocating 540, freeing untouched 360, a fault 320 of which 100 zeroing.
         close("same_time", 360.0 / 540.0);
@@ -191,17 +235,32 @@ mod tests {
     fn a_machine_as_the_article_guessed_makes_them_hold() {
         // A fault of 540 of which 405 (three quarters) are zeroing: the fault proper is a quarter of the allocation
         // of 540.
-        let machine = Machine { fault_page: 675.0, zero_page: 405.0, ..Machine::default() };
+        let machine = Machine {
+            fault_page: 675.0,
+            zero_page: 405.0,
+            ..Machine::default()
+        };
         let list = guesses(&run_of(&machine, 0.001));
         for key in ["quarter", "zero_share", "four_pages_zero"] {
-            assert_eq!(found(&list, key).verdict, Verdict::Holds, "{:?}", found(&list, key));
+            assert_eq!(
+                found(&list, key).verdict,
+                Verdict::Holds,
+                "{:?}",
+                found(&list, key)
+            );
         }
         assert_eq!(found(&list, "zero_share").factor, 1.0);
     }
 
     #[test]
     fn what_is_uncertain_is_not_judged_and_what_is_missing_is_left_out() {
-        let noisy = guesses(&run_of(&Machine { zero_page: 160.0, ..Machine::default() }, 0.5));
+        let noisy = guesses(&run_of(
+            &Machine {
+                zero_page: 160.0,
+                ..Machine::default()
+            },
+            0.5,
+        ));
         assert!(noisy.iter().any(|g| g.verdict == Verdict::Unresolved));
         assert!(guesses(&Run::default()).is_empty());
         let mut run = run_of(&Machine::default(), 0.01);

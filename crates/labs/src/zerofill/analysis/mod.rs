@@ -93,9 +93,19 @@ impl Given {
     }
 
     fn of(run: &Run, api: &str) -> Option<Given> {
-        let (alloc, touch) =
-            (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
-        Some([at(&alloc, 1)?, at(&touch, 1)?, at(&alloc, 2)?, at(&touch, 2)?].into())
+        let (alloc, touch) = (
+            points::curve(run, "zerofill.alloc", "api", api),
+            points::curve(run, "zerofill.touch", "api", api),
+        );
+        Some(
+            [
+                at(&alloc, 1)?,
+                at(&touch, 1)?,
+                at(&alloc, 2)?,
+                at(&touch, 2)?,
+            ]
+            .into(),
+        )
     }
 }
 
@@ -111,9 +121,17 @@ pub struct Call {
 }
 
 fn call(run: &Run, derived: Option<&Costs>) -> Option<Call> {
-    let null = run.measurements.iter().find(|m| m.probe == NULL_CALL && m.params.is_empty())?.estimate?;
+    let null = run
+        .measurements
+        .iter()
+        .find(|m| m.probe == NULL_CALL && m.params.is_empty())?
+        .estimate?;
     let allocation = derived?.allocation;
-    (allocation > 0.0 && null.value > 0.0).then(|| Call { null, allocation, transport: null.value / allocation })
+    (allocation > 0.0 && null.value > 0.0).then(|| Call {
+        null,
+        allocation,
+        transport: null.value / allocation,
+    })
 }
 
 /// Where the time of allocating, touching and freeing goes. The parts are shares, 0 to 1, and add up to 1.
@@ -148,7 +166,9 @@ pub struct Agreement {
 
 /// Analyses a run; nothing where it has no row of the laboratory with a figure.
 pub fn analyse(run: &Run) -> Option<Analysis> {
-    run.measurements.iter().find(|m| m.probe.starts_with("zerofill.") && m.estimate.is_some())?;
+    run.measurements
+        .iter()
+        .find(|m| m.probe.starts_with("zerofill.") && m.estimate.is_some())?;
     let api = main_api(run);
     let given = Given::of(run, &api);
     let (derived, underivable) = match given.map(|g| solve::solve(&g.timings())) {
@@ -158,8 +178,15 @@ pub fn analyse(run: &Run) -> Option<Analysis> {
     };
     let fit = fit::fit(run, &api);
     let zeroing = zeroing::routes(run);
-    let mut crossovers = rank::crossovers(run, "zerofill.prefault", "how", "touch", rank::anonymous);
-    crossovers.extend(rank::crossovers(run, "zerofill.prefault", "how", "file_touch", |name| name.starts_with("file")));
+    let mut crossovers =
+        rank::crossovers(run, "zerofill.prefault", "how", "touch", rank::anonymous);
+    crossovers.extend(rank::crossovers(
+        run,
+        "zerofill.prefault",
+        "how",
+        "file_touch",
+        |name| name.starts_with("file"),
+    ));
     Some(Analysis {
         given,
         call: call(run, derived.as_ref()),
@@ -179,15 +206,20 @@ pub fn analyse(run: &Run) -> Option<Analysis> {
 }
 
 fn shares(run: &Run, api: &str, routes: &[Route]) -> Vec<Share> {
-    let (alloc, touch) =
-        (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
+    let (alloc, touch) = (
+        points::curve(run, "zerofill.alloc", "api", api),
+        points::curve(run, "zerofill.touch", "api", api),
+    );
     touch
         .iter()
         .filter_map(|p| {
-            let (total, allocation) = (p.figure.value, at(&alloc, p.pages)?.value.min(p.figure.value));
+            let (total, allocation) = (
+                p.figure.value,
+                at(&alloc, p.pages)?.value.min(p.figure.value),
+            );
             // Zeroing found by another route cannot be more than what touching added.
-            let zero =
-                (zeroing::best(routes, p.pages)?.per_page.value.max(0.0) * p.pages as f64).min(total - allocation);
+            let zero = (zeroing::best(routes, p.pages)?.per_page.value.max(0.0) * p.pages as f64)
+                .min(total - allocation);
             let share = |part: f64| part / total;
             Some(Share {
                 pages: p.pages,
@@ -229,9 +261,16 @@ fn agreement(run: &Run, fit: Option<&Fit>, routes: &[Route]) -> Vec<Agreement> {
     if let (Some(huge), Some(kernel)) = (huge, huge.and_then(|h| at(&sampled_huge, h.pages))) {
         let what = "zeroing in huge pages, finding and freeing them included: timed, beside the kernel's samples of \
             the zeroing alone";
-        list.push(Agreement { upper_bound: true, ..compared(what, huge.per_page, kernel) });
+        list.push(Agreement {
+            upper_bound: true,
+            ..compared(what, huge.per_page, kernel)
+        });
     }
-    let is_few = |row: &Measurement| row.params.int("pages").is_some_and(|pages| pages <= FEW_PAGES);
+    let is_few = |row: &Measurement| {
+        row.params
+            .int("pages")
+            .is_some_and(|pages| pages <= FEW_PAGES)
+    };
     for row in profiles(run, "memfd") {
         let [what, row_alone] = if is_few(row) {
             [
@@ -248,24 +287,43 @@ fn agreement(run: &Run, fit: Option<&Fit>, routes: &[Route]) -> Vec<Agreement> {
         };
         // What slows a process slows both, so that those that did not keep the pace say as much as the others.
         let timed = estimate_of(row, |p| part(p, "clock_ns"));
-        list.extend(timed.zip(estimate_of(row, |p| p.value)).map(|(timed, kernel)| compared(what, timed, kernel)));
-        let own = routes.iter().find(|r| r.key == "fault_difference" && row.params.int("pages") == Some(r.pages));
+        list.extend(
+            timed
+                .zip(estimate_of(row, |p| p.value))
+                .map(|(timed, kernel)| compared(what, timed, kernel)),
+        );
+        let own = routes
+            .iter()
+            .find(|r| r.key == "fault_difference" && row.params.int("pages") == Some(r.pages));
         let clock = kept(row, |p| part(p, "clock_ns"));
-        list.extend(own.zip(clock).map(|(own, clock)| compared(row_alone, own.per_page, clock)));
+        list.extend(
+            own.zip(clock)
+                .map(|(own, clock)| compared(row_alone, own.per_page, clock)),
+        );
     }
     let few = profiles(run, "memfd").find(|row| is_few(row));
-    let clearing = few.and_then(|row| kept(row, |p| Some(part(p, "clear_ns")? + part(p, "store_wait_ns")?)));
-    let user =
-        routes.iter().find(|r| r.key == "user_warm" && few.is_some_and(|row| row.params.int("pages") == Some(r.pages)));
+    let clearing = few.and_then(|row| {
+        kept(row, |p| {
+            Some(part(p, "clear_ns")? + part(p, "store_wait_ns")?)
+        })
+    });
+    let user = routes.iter().find(|r| {
+        r.key == "user_warm" && few.is_some_and(|row| row.params.int("pages") == Some(r.pages))
+    });
     let what = "zeroing a base page of few: warm from user space, beside the kernel's samples in its clearing and the \
         wait for it";
-    list.extend(user.zip(clearing).map(|(user, kernel)| compared(what, user.per_page, kernel)));
+    list.extend(
+        user.zip(clearing)
+            .map(|(user, kernel)| compared(what, user.per_page, kernel)),
+    );
     list
 }
 
 /// The rows of the kernel's samples of one kind.
 fn profiles<'a>(run: &'a Run, how: &'static str) -> impl Iterator<Item = &'a Measurement> {
-    run.measurements.iter().filter(move |m| m.probe == "zerofill.kernel_profile" && m.params.text("how") == Some(how))
+    run.measurements
+        .iter()
+        .filter(move |m| m.probe == "zerofill.kernel_profile" && m.params.text("how") == Some(how))
 }
 
 fn part(process: &Process, counter: &str) -> Option<f64> {
@@ -279,7 +337,13 @@ fn estimate_of(row: &Measurement, of: impl Fn(&Process) -> Option<f64>) -> Optio
 
 /// The same of those that its figure is made of.
 fn kept(row: &Measurement, of: impl Fn(&Process) -> Option<f64>) -> Option<Estimate> {
-    cost(row.processes.iter().filter(|p| !p.excluded).filter_map(of).collect())
+    cost(
+        row.processes
+            .iter()
+            .filter(|p| !p.excluded)
+            .filter_map(of)
+            .collect(),
+    )
 }
 
 fn cost(values: Vec<f64>) -> Option<Estimate> {
@@ -291,27 +355,39 @@ fn cost(values: Vec<f64>) -> Option<Estimate> {
 fn sampled_fault(run: &Run) -> Option<Estimate> {
     let row = profiles(run, "touch").max_by_key(|m| m.params.int("pages"))?;
     estimate_of(row, |p| {
-        Some(part(p, "fault_ns")? + part(p, "user_ns")? + part(p, "unmap_ns")? - part(p, "unmap_untouched_ns")?)
+        Some(
+            part(p, "fault_ns")? + part(p, "user_ns")? + part(p, "unmap_ns")?
+                - part(p, "unmap_untouched_ns")?,
+        )
     })
 }
 
 /// What zeroing and the rest of a fault cost per page, from the fit and the best route: for the headline.
 pub fn headline(analysis: &Analysis) -> Option<String> {
-    let Some(fit) = analysis.fit.as_ref() else { return by_arithmetic(analysis) };
+    let Some(fit) = analysis.fit.as_ref() else {
+        return by_arithmetic(analysis);
+    };
     let route = zeroing::best(&analysis.zeroing, fit.up_to.min(256))?;
     let rest = subtract(fit.fault_page, route.per_page);
     let whole = add(rest, scale(route.per_page, 1.0));
     let share = route.per_page.value / whole.value * 100.0;
     let [fault, zero] = [fit.fault_page, route.per_page].map(|e| Unit::Nanoseconds.format(e.value));
     Some(match route.per_page.low <= 0.0 {
-        true => format!("A first touch costs {fault} a page; how much of that is zero-filling is not resolved."),
-        false => format!("A first touch costs {fault} a page, of which zero-filling is {zero} ({share:.0} %)."),
+        true => format!(
+            "A first touch costs {fault} a page; how much of that is zero-filling is not resolved."
+        ),
+        false => format!(
+            "A first touch costs {fault} a page, of which zero-filling is {zero} ({share:.0} %)."
+        ),
     })
 }
 
 /// The same where there are the four timings alone.
 fn by_arithmetic(analysis: &Analysis) -> Option<String> {
-    let c = analysis.derived.as_ref().filter(|c| c.fault_and_zerofill > 0.0)?;
+    let c = analysis
+        .derived
+        .as_ref()
+        .filter(|c| c.fault_and_zerofill > 0.0)?;
     let [fault, allocating, freeing] =
         [c.fault_and_zerofill, c.allocation, c.deallocation].map(|ns| Unit::Nanoseconds.format(ns));
     let share = c.zerofill / c.fault_and_zerofill * 100.0;
@@ -319,7 +395,9 @@ fn by_arithmetic(analysis: &Analysis) -> Option<String> {
         "{share:.0} % of it zero-filling, allocating it by {} {allocating}, and freeing it {freeing}",
         analysis.api
     );
-    Some(format!("By the article's arithmetic faulting in and zero-filling a page takes {fault}, {rest}."))
+    Some(format!(
+        "By the article's arithmetic faulting in and zero-filling a page takes {fault}, {rest}."
+    ))
 }
 
 #[cfg(test)]
@@ -333,18 +411,32 @@ mod tests {
         let a = analyse(&run_of(&machine, 0.003)).unwrap();
         let derived = a.derived.unwrap();
         // Two points on the same lines: page-fault extra is object + fault.
-        assert!((derived.page_fault_extra / 1000.0 - 1.0).abs() < 0.05, "{derived:?}");
+        assert!(
+            (derived.page_fault_extra / 1000.0 - 1.0).abs() < 0.05,
+            "{derived:?}"
+        );
         for s in &a.shares {
-            assert!((s.allocation + s.fault + s.zero - 1.0).abs() < 1e-9, "{s:?}");
+            assert!(
+                (s.allocation + s.fault + s.zero - 1.0).abs() < 1e-9,
+                "{s:?}"
+            );
         }
-        assert!(a.shares.windows(2).all(|w| w[0].allocation > w[1].allocation));
+        assert!(
+            a.shares
+                .windows(2)
+                .all(|w| w[0].allocation > w[1].allocation)
+        );
         assert_eq!(a.agreement.len(), 7);
         // User space is made twice as fast here, and the clearing and its wait four fifths of the zeroing.
         assert!((a.agreement[6].ratio - 0.5 / 0.8).abs() < 0.05);
         for g in &a.agreement[..6] {
             assert!((g.ratio - 1.0).abs() < 0.05, "{g:?}");
         }
-        assert!(headline(&a).unwrap().contains("(25 %)"), "{:?}", headline(&a));
+        assert!(
+            headline(&a).unwrap().contains("(25 %)"),
+            "{:?}",
+            headline(&a)
+        );
     }
 
     #[test]
@@ -354,7 +446,11 @@ mod tests {
             route.per_page.low = -10.0;
         }
         let told = headline(&a).unwrap();
-        assert!(told.ends_with("how much of that is zero-filling is not resolved.") && !told.contains('%'), "{told}");
+        assert!(
+            told.ends_with("how much of that is zero-filling is not resolved.")
+                && !told.contains('%'),
+            "{told}"
+        );
     }
 
     #[test]
@@ -375,9 +471,17 @@ mod tests {
     #[test]
     fn timings_that_cannot_be_are_named_not_hidden() {
         let mut run = run_of(&Machine::default(), 0.003);
-        for m in run.measurements.iter_mut().filter(|m| m.probe == "zerofill.touch" && m.params.int("pages") == Some(1))
+        for m in run
+            .measurements
+            .iter_mut()
+            .filter(|m| m.probe == "zerofill.touch" && m.params.int("pages") == Some(1))
         {
-            m.estimate = Some(Estimate { value: 1.0, low: 0.9, high: 1.1, confidence: 0.95 });
+            m.estimate = Some(Estimate {
+                value: 1.0,
+                low: 0.9,
+                high: 1.1,
+                confidence: 0.95,
+            });
         }
         let a = analyse(&run).unwrap();
         assert!(a.derived.is_none() && a.underivable.unwrap().contains("1p touch"));
@@ -388,7 +492,12 @@ mod tests {
         let mut run = run_of(&Machine::default(), 0.003);
         for (i, m) in run.measurements.iter_mut().enumerate() {
             let value = [f64::NAN, f64::INFINITY, 0.0, -5.0, 1e308, 5e-324][i % 6];
-            m.estimate = Some(Estimate { value, low: value, high: value, confidence: 0.95 });
+            m.estimate = Some(Estimate {
+                value,
+                low: value,
+                high: value,
+                confidence: 0.95,
+            });
             m.processes.iter_mut().for_each(|p| p.value = Some(value));
         }
         let a = analyse(&run).unwrap();

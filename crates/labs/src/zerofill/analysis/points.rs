@@ -18,10 +18,22 @@ pub struct Point {
 pub fn curve(run: &Run, probe: &str, key: &str, word: &str) -> Vec<Point> {
     let wanted = |m: &&Measurement| m.probe == probe && m.params.text(key) == Some(word);
     let point = |m: &Measurement| {
-        let (pages, figure) = (m.params.int("pages").filter(|n| *n > 0)?, m.estimate.filter(sound)?);
-        Some(Point { pages, figure, processes: m.process_values() })
+        let (pages, figure) = (
+            m.params.int("pages").filter(|n| *n > 0)?,
+            m.estimate.filter(sound)?,
+        );
+        Some(Point {
+            pages,
+            figure,
+            processes: m.process_values(),
+        })
     };
-    let mut points: Vec<Point> = run.measurements.iter().filter(wanted).filter_map(point).collect();
+    let mut points: Vec<Point> = run
+        .measurements
+        .iter()
+        .filter(wanted)
+        .filter_map(point)
+        .collect();
     points.sort_by_key(|p| p.pages);
     points.dedup_by_key(|p| p.pages);
     points
@@ -40,7 +52,11 @@ fn sound(e: &Estimate) -> bool {
 /// The words of a parameter that a probe's rows with figures have, in the order measured.
 pub fn words<'a>(run: &'a Run, probe: &str, key: &str) -> Vec<&'a str> {
     let mut list: Vec<&str> = Vec::new();
-    for m in run.measurements.iter().filter(|m| m.probe == probe && m.estimate.is_some()) {
+    for m in run
+        .measurements
+        .iter()
+        .filter(|m| m.probe == probe && m.estimate.is_some())
+    {
         if let Some(word) = m.params.text(key).filter(|w| !list.contains(w)) {
             list.push(word);
         }
@@ -60,8 +76,9 @@ pub fn redraw(point: &Point, rng: &mut fastrand::Rng) -> f64 {
     if point.processes.is_empty() {
         return point.figure.value;
     }
-    let drawn: Vec<f64> =
-        (0..point.processes.len()).map(|_| point.processes[rng.usize(..point.processes.len())]).collect();
+    let drawn: Vec<f64> = (0..point.processes.len())
+        .map(|_| point.processes[rng.usize(..point.processes.len())])
+        .collect();
     median(&drawn)
 }
 
@@ -69,31 +86,56 @@ pub fn redraw(point: &Point, rng: &mut fastrand::Rng) -> f64 {
 /// value of another run, whose own error is as large, and runs differ by more than their processes do.
 pub fn interval(value: f64, draws: &[f64]) -> Estimate {
     let s = sorted(draws);
-    let (low, high) =
-        if s.is_empty() { (value, value) } else { (quantile_sorted(&s, 0.025), quantile_sorted(&s, 0.975)) };
+    let (low, high) = if s.is_empty() {
+        (value, value)
+    } else {
+        (quantile_sorted(&s, 0.025), quantile_sorted(&s, 0.975))
+    };
     let between = 1.96 * std::f64::consts::SQRT_2 * BETWEEN_RUNS * value.abs();
     let widen = |half: f64| (2.0 * half.max(0.0).powi(2) + between * between).sqrt();
-    Estimate { value, low: value - widen(value - low), high: value + widen(high - value), confidence: CONFIDENCE }
+    Estimate {
+        value,
+        low: value - widen(value - low),
+        high: value + widen(high - value),
+        confidence: CONFIDENCE,
+    }
 }
 
 /// A figure from a value and its half widths.
 fn around(value: f64, below: f64, above: f64) -> Estimate {
-    Estimate { value, low: value - below, high: value + above, confidence: CONFIDENCE }
+    Estimate {
+        value,
+        low: value - below,
+        high: value + above,
+        confidence: CONFIDENCE,
+    }
 }
 
 /// The sum of two figures whose errors are independent: half widths add in quadrature.
 pub fn add(a: Estimate, b: Estimate) -> Estimate {
-    around(a.value + b.value, (a.value - a.low).hypot(b.value - b.low), (a.high - a.value).hypot(b.high - b.value))
+    around(
+        a.value + b.value,
+        (a.value - a.low).hypot(b.value - b.low),
+        (a.high - a.value).hypot(b.high - b.value),
+    )
 }
 
 /// The difference of two such figures.
 pub fn subtract(a: Estimate, b: Estimate) -> Estimate {
-    around(a.value - b.value, (a.value - a.low).hypot(b.high - b.value), (a.high - a.value).hypot(b.value - b.low))
+    around(
+        a.value - b.value,
+        (a.value - a.low).hypot(b.high - b.value),
+        (a.high - a.value).hypot(b.value - b.low),
+    )
 }
 
 /// A figure times a number above zero.
 pub fn scale(a: Estimate, factor: f64) -> Estimate {
-    around(a.value * factor, (a.value - a.low) * factor, (a.high - a.value) * factor)
+    around(
+        a.value * factor,
+        (a.value - a.low) * factor,
+        (a.high - a.value) * factor,
+    )
 }
 
 /// The ratio of two such figures; nothing where the divisor may be zero.
@@ -121,7 +163,10 @@ mod tests {
         let sum = add(e(10.0, 3.0), e(20.0, 4.0));
         assert_eq!((sum.value, sum.low, sum.high), (30.0, 25.0, 35.0));
         let difference = subtract(e(20.0, 4.0), e(10.0, 3.0));
-        assert_eq!((difference.value, difference.low, difference.high), (10.0, 5.0, 15.0));
+        assert_eq!(
+            (difference.value, difference.low, difference.high),
+            (10.0, 5.0, 15.0)
+        );
         let r = ratio(e(10.0, 0.0), e(20.0, 2.0)).unwrap();
         assert!((r.value - 0.5).abs() < 1e-12 && (r.high - 0.55).abs() < 1e-12);
         assert_eq!(ratio(e(1.0, 0.0), e(1.0, 2.0)), None);
@@ -129,7 +174,11 @@ mod tests {
 
     #[test]
     fn resampling_stays_within_what_was_measured() {
-        let point = Point { pages: 1, figure: e(10.0, 1.0), processes: vec![9.0, 10.0, 11.0] };
+        let point = Point {
+            pages: 1,
+            figure: e(10.0, 1.0),
+            processes: vec![9.0, 10.0, 11.0],
+        };
         let mut rng = fastrand::Rng::with_seed(1);
         let draws: Vec<f64> = (0..200).map(|_| redraw(&point, &mut rng)).collect();
         assert!(draws.iter().all(|d| (9.0..=11.0).contains(d)) && draws.iter().any(|d| *d != 10.0));

@@ -55,13 +55,24 @@ pub fn anonymous(how: &str) -> bool {
 /// Ranks a probe's rows by the words of a parameter, per page count at which two or more have figures.
 pub fn rankings(run: &Run, probe: &str, key: &str, wanted: impl Fn(&str) -> bool) -> Vec<Ranking> {
     let curves: Vec<(&str, Vec<Point>)> = contenders(run, probe, key, wanted);
-    let mut counts: Vec<i64> = curves.iter().flat_map(|(_, points)| points.iter().map(|p| p.pages)).collect();
+    let mut counts: Vec<i64> = curves
+        .iter()
+        .flat_map(|(_, points)| points.iter().map(|p| p.pages))
+        .collect();
     counts.sort_unstable();
     counts.dedup();
-    counts.into_iter().filter_map(|pages| rank(pages, &curves)).collect()
+    counts
+        .into_iter()
+        .filter_map(|pages| rank(pages, &curves))
+        .collect()
 }
 
-fn contenders<'a>(run: &'a Run, probe: &str, key: &str, wanted: impl Fn(&str) -> bool) -> Vec<(&'a str, Vec<Point>)> {
+fn contenders<'a>(
+    run: &'a Run,
+    probe: &str,
+    key: &str,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<(&'a str, Vec<Point>)> {
     points::words(run, probe, key)
         .into_iter()
         .filter(|w| wanted(w))
@@ -70,31 +81,53 @@ fn contenders<'a>(run: &'a Run, probe: &str, key: &str, wanted: impl Fn(&str) ->
 }
 
 fn rank(pages: i64, curves: &[(&str, Vec<Point>)]) -> Option<Ranking> {
-    let mut costs: Vec<(&str, Estimate)> =
-        curves.iter().filter_map(|(name, points)| Some((*name, points::at(points, pages)?))).collect();
+    let mut costs: Vec<(&str, Estimate)> = curves
+        .iter()
+        .filter_map(|(name, points)| Some((*name, points::at(points, pages)?)))
+        .collect();
     costs.sort_by(|a, b| a.1.value.total_cmp(&b.1.value));
     let best = costs.first().filter(|_| costs.len() > 1)?.1;
-    let leaders = costs.iter().filter(|(_, c)| c.low <= best.high).map(|(name, _)| (*name).to_owned()).collect();
+    let leaders = costs
+        .iter()
+        .filter(|(_, c)| c.low <= best.high)
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
     let place = |(name, cost): &(&str, Estimate)| Place {
         name: (*name).to_owned(),
         cost: *cost,
         times: cost.value / best.value,
     };
-    Some(Ranking { pages, places: costs.iter().map(place).collect(), leaders })
+    Some(Ranking {
+        pages,
+        places: costs.iter().map(place).collect(),
+        leaders,
+    })
 }
 
 /// Each contender against `base`.
-pub fn crossovers(run: &Run, probe: &str, key: &str, base: &str, wanted: impl Fn(&str) -> bool) -> Vec<Crossover> {
+pub fn crossovers(
+    run: &Run,
+    probe: &str,
+    key: &str,
+    base: &str,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<Crossover> {
     let touching = points::curve(run, probe, key, base);
     contenders(run, probe, key, wanted)
         .into_iter()
         .filter(|(name, _)| *name != base)
         .filter_map(|(name, points)| {
-            let pairs: Vec<(i64, Estimate, Estimate)> =
-                points.iter().filter_map(|p| Some((p.pages, p.figure, points::at(&touching, p.pages)?))).collect();
+            let pairs: Vec<(i64, Estimate, Estimate)> = points
+                .iter()
+                .filter_map(|p| Some((p.pages, p.figure, points::at(&touching, p.pages)?)))
+                .collect();
             let (most_pages, ours, theirs) = *pairs.last()?;
-            let winning =
-                pairs.iter().rev().take_while(|(_, a, b)| a.value < b.value).filter(|(_, a, b)| a.high < b.low).last();
+            let winning = pairs
+                .iter()
+                .rev()
+                .take_while(|(_, a, b)| a.value < b.value)
+                .filter(|(_, a, b)| a.high < b.low)
+                .last();
             Some(Crossover {
                 name: name.to_owned(),
                 against: base.to_owned(),
@@ -136,7 +169,9 @@ mod tests {
         // A huge page costs 51 200 ns however little of it is used: cheaper from 256 pages on (400 · 256 = 102 400),
         // not at 64.
         assert_eq!(from("thp"), Some(256));
-        let files = crossovers(&run, "zerofill.prefault", "how", "file_touch", |n| n.starts_with("file"));
+        let files = crossovers(&run, "zerofill.prefault", "how", "file_touch", |n| {
+            n.starts_with("file")
+        });
         assert_eq!((files.len(), files[0].from_pages), (1, None));
     }
 
@@ -144,12 +179,26 @@ mod tests {
     fn a_winner_needs_its_interval_below_all_others() {
         let run = run_of(&Machine::default(), 0.005);
         let all = rankings(&run, "zerofill.prefault", "how", anonymous);
-        assert_eq!(all.iter().find(|r| r.pages == 4096).unwrap().leaders, ["thp"]);
-        assert_eq!(all.iter().find(|r| r.pages == 16).unwrap().leaders, ["populate"]);
-        let noisy = rankings(&run_of(&Machine::default(), 0.8), "zerofill.prefault", "how", anonymous);
+        assert_eq!(
+            all.iter().find(|r| r.pages == 4096).unwrap().leaders,
+            ["thp"]
+        );
+        assert_eq!(
+            all.iter().find(|r| r.pages == 16).unwrap().leaders,
+            ["populate"]
+        );
+        let noisy = rankings(
+            &run_of(&Machine::default(), 0.8),
+            "zerofill.prefault",
+            "how",
+            anonymous,
+        );
         assert!(noisy.iter().find(|r| r.pages == 1).unwrap().leaders.len() > 1);
         let apis = rankings(&run, "zerofill.alloc", "api", |_| true);
-        assert!(apis.iter().all(|r| r.places[0].name == "mmap" && (r.places[1].times - 1.3).abs() < 0.05));
+        assert!(
+            apis.iter()
+                .all(|r| r.places[0].name == "mmap" && (r.places[1].times - 1.3).abs() < 0.05)
+        );
     }
 
     #[test]

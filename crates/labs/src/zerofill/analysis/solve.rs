@@ -19,7 +19,12 @@ pub struct Timings<T = f64> {
 
 impl<T> From<[T; 4]> for Timings<T> {
     fn from([alloc_1, touch_1, alloc_2, touch_2]: [T; 4]) -> Timings<T> {
-        Timings { alloc_1, touch_1, alloc_2, touch_2 }
+        Timings {
+            alloc_1,
+            touch_1,
+            alloc_2,
+            touch_2,
+        }
     }
 }
 
@@ -53,19 +58,58 @@ pub struct Costs {
 pub const FIELDS: [(&str, &str, &str); 7] = [
     ("page_extra", "page extra", "2p alloc − 1p alloc"),
     ("allocation", "allocation", "(1p alloc − page extra) / 2"),
-    ("page_fault_extra", "page-fault extra", "1p touch − 1p alloc"),
-    ("object", "object", "2 × (1p touch − 1p alloc) − (2p touch − 2p alloc)"),
-    ("fault_and_zerofill", "fault + zero-fill", "(2p touch − 2p alloc) / 2 − object / 2"),
-    ("deallocation", "deallocation", "allocation + page extra / 2 + object / 2"),
-    ("zerofill", "zero-fill", "fault + zero-fill − allocation / 4 − object / 2"),
+    (
+        "page_fault_extra",
+        "page-fault extra",
+        "1p touch − 1p alloc",
+    ),
+    (
+        "object",
+        "object",
+        "2 × (1p touch − 1p alloc) − (2p touch − 2p alloc)",
+    ),
+    (
+        "fault_and_zerofill",
+        "fault + zero-fill",
+        "(2p touch − 2p alloc) / 2 − object / 2",
+    ),
+    (
+        "deallocation",
+        "deallocation",
+        "allocation + page extra / 2 + object / 2",
+    ),
+    (
+        "zerofill",
+        "zero-fill",
+        "fault + zero-fill − allocation / 4 − object / 2",
+    ),
 ];
 
 impl Costs {
     /// The values in the order of [`FIELDS`].
     pub fn values(&self) -> [f64; 7] {
-        let Costs { page_extra, allocation, page_fault_extra, object, .. } = *self;
-        let Costs { fault_and_zerofill, deallocation, zerofill, .. } = *self;
-        [page_extra, allocation, page_fault_extra, object, fault_and_zerofill, deallocation, zerofill]
+        let Costs {
+            page_extra,
+            allocation,
+            page_fault_extra,
+            object,
+            ..
+        } = *self;
+        let Costs {
+            fault_and_zerofill,
+            deallocation,
+            zerofill,
+            ..
+        } = *self;
+        [
+            page_extra,
+            allocation,
+            page_fault_extra,
+            object,
+            fault_and_zerofill,
+            deallocation,
+            zerofill,
+        ]
     }
 
     /// Zero-filling's share, 0 to 1, of allocating, touching and freeing `pages` pages, as this model has it.
@@ -92,7 +136,9 @@ impl Costs {
 
     /// Allocating, touching and freeing `pages` pages: two calls, the pages' extra, the faults, the object once.
     fn total(&self, pages: u32) -> f64 {
-        2.0 * self.allocation + (self.page_extra + self.fault_and_zerofill) * f64::from(pages) + self.object
+        2.0 * self.allocation
+            + (self.page_extra + self.fault_and_zerofill) * f64::from(pages)
+            + self.object
     }
 }
 
@@ -105,8 +151,14 @@ pub const PRINTED: [f64; 7] = [0.3, 5.45, 12.8, 3.5, 9.3, 7.5, 6.15];
 /// something else. In the order of [`FIELDS`]; nothing for other timings.
 pub fn misprints(t: &Timings) -> [Option<f64>; 7] {
     let unit = t.alloc_1 / PART_THREE[0];
-    let same = t.all().iter().zip(PART_THREE).all(|(t, own)| (t / (own * unit) - 1.0).abs() < 1e-9);
-    let Some(costs) = solve(t).ok().filter(|_| same) else { return [None; 7] };
+    let same = t
+        .all()
+        .iter()
+        .zip(PART_THREE)
+        .all(|(t, own)| (t / (own * unit) - 1.0).abs() < 1e-9);
+    let Some(costs) = solve(t).ok().filter(|_| same) else {
+        return [None; 7];
+    };
     let mut found = PRINTED.map(|printed| Some(printed * unit));
     for (printed, value) in found.iter_mut().zip(costs.values()) {
         *printed = printed.filter(|p| (p / value - 1.0).abs() > 1e-6);
@@ -127,13 +179,18 @@ pub enum Impossible {
     NotATime(&'static str, f64),
     /// Touching cannot be cheaper than not touching: the name of the time with touching and that time, and those
     /// without.
-    #[error("{0} ({1}) is below {2} ({3}): touching pages cannot be cheaper than leaving them alone")]
+    #[error(
+        "{0} ({1}) is below {2} ({3}): touching pages cannot be cheaper than leaving them alone"
+    )]
     TouchBelowAlloc(&'static str, f64, &'static str, f64),
 }
 
 /// Reads `T1,F1,T2,F2` as `--solve` takes them.
 pub fn parse(text: &str) -> Result<Timings, Impossible> {
-    let numbers: Option<Vec<f64>> = text.split(',').map(|word| word.trim().parse().ok()).collect();
+    let numbers: Option<Vec<f64>> = text
+        .split(',')
+        .map(|word| word.trim().parse().ok())
+        .collect();
     match numbers.as_deref() {
         Some(&[a, b, c, d]) => Ok([a, b, c, d].into()),
         _ => Err(Impossible::NotFour(text.chars().take(80).collect())),
@@ -143,14 +200,21 @@ pub fn parse(text: &str) -> Result<Timings, Impossible> {
 /// Takes four timings apart.
 pub fn solve(t: &Timings) -> Result<Costs, Impossible> {
     let fields = ["1p alloc", "1p touch", "2p alloc", "2p touch"];
-    if let Some((field, value)) =
-        fields.into_iter().zip(t.all()).find(|(_, value)| !(value.is_finite() && *value > 0.0))
+    if let Some((field, value)) = fields
+        .into_iter()
+        .zip(t.all())
+        .find(|(_, value)| !(value.is_finite() && *value > 0.0))
     {
         return Err(Impossible::NotATime(field, value));
     }
     for (pages, alloc, touch) in [(0, t.alloc_1, t.touch_1), (2, t.alloc_2, t.touch_2)] {
         if touch < alloc {
-            return Err(Impossible::TouchBelowAlloc(fields[pages + 1], touch, fields[pages], alloc));
+            return Err(Impossible::TouchBelowAlloc(
+                fields[pages + 1],
+                touch,
+                fields[pages],
+                alloc,
+            ));
         }
     }
     let page_extra = t.alloc_2 - t.alloc_1;
@@ -160,7 +224,15 @@ pub fn solve(t: &Timings) -> Result<Costs, Impossible> {
     let fault_and_zerofill = (t.touch_2 - t.alloc_2) / 2.0 - object / 2.0;
     let deallocation = allocation + page_extra / 2.0 + object / 2.0;
     let zerofill = fault_and_zerofill - allocation / 4.0 - object / 2.0;
-    Ok(Costs { page_extra, allocation, page_fault_extra, object, fault_and_zerofill, deallocation, zerofill })
+    Ok(Costs {
+        page_extra,
+        allocation,
+        page_fault_extra,
+        object,
+        fault_and_zerofill,
+        deallocation,
+        zerofill,
+    })
 }
 
 #[cfg(test)]
@@ -169,31 +241,46 @@ mod tests {
     use proptest::prelude::*;
 
     fn solved(text: &str) -> [f64; 7] {
-        solve(&parse(text).unwrap()).unwrap().values().map(|v| (v * 1e6).round() / 1e6)
+        solve(&parse(text).unwrap())
+            .unwrap()
+            .values()
+            .map(|v| (v * 1e6).round() / 1e6)
     }
 
     #[test]
     fn part_three_of_the_article() {
         // The article prints 7.5 for the deallocation and 6.15 for the zero-filling; its own formulas give these.
-        assert_eq!(solved("11.2,24.0,11.5,33.6"), [0.3, 5.45, 12.8, 3.5, 9.3, 7.35, 6.1875]);
+        assert_eq!(
+            solved("11.2,24.0,11.5,33.6"),
+            [0.3, 5.45, 12.8, 3.5, 9.3, 7.35, 6.1875]
+        );
     }
 
     #[test]
     fn part_four_with_mmap() {
         // 9.7, 41.0, 11.1, 65.9: the arithmetic by hand.
-        assert_eq!(solved("9.7,41.0,11.1,65.9"), [1.4, 4.15, 31.3, 7.8, 23.5, 8.75, 18.5625]);
+        assert_eq!(
+            solved("9.7,41.0,11.1,65.9"),
+            [1.4, 4.15, 31.3, 7.8, 23.5, 8.75, 18.5625]
+        );
     }
 
     #[test]
     fn part_four_with_vm_allocate() {
-        assert_eq!(solved("17.6,51.5,18.9,77.3"), [1.3, 8.15, 33.9, 9.4, 24.5, 13.5, 17.7625]);
+        assert_eq!(
+            solved("17.6,51.5,18.9,77.3"),
+            [1.3, 8.15, 33.9, 9.4, 24.5, 13.5, 17.7625]
+        );
     }
 
     #[test]
     fn the_articles_observations_hold_in_its_own_figures() {
         let costs = solve(&parse("11.2,24.0,11.5,33.6").unwrap()).unwrap();
         // The fault takes longest.
-        assert!(costs.fault_and_zerofill > costs.allocation && costs.fault_and_zerofill > costs.deallocation);
+        assert!(
+            costs.fault_and_zerofill > costs.allocation
+                && costs.fault_and_zerofill > costs.deallocation
+        );
         // Half of allocating and faulting in four pages, by hand: 24.75 of 5.45 + 0.6 + 37.2 + 1.75 = 45.
         assert!((costs.zerofill_share_before_freeing(4) - 24.75 / 45.0).abs() < 1e-9);
         // Faults with half of the object's cost, by hand: 38.95 of 10.9 + 1.2 + 37.2 + 3.5 = 52.8.
@@ -206,7 +293,10 @@ mod tests {
     #[test]
     fn what_part_three_prints_is_known_in_any_unit_and_of_no_other_timings() {
         let of = |text: &str| misprints(&parse(text).unwrap());
-        assert_eq!(of("11.2,24.0,11.5,33.6"), [None, None, None, None, None, Some(7.5), Some(6.15)]);
+        assert_eq!(
+            of("11.2,24.0,11.5,33.6"),
+            [None, None, None, None, None, Some(7.5), Some(6.15)]
+        );
         assert!((of("11200,24000,11500,33600")[6].unwrap() - 6150.0).abs() < 1e-6);
         assert_eq!(of("9.7,41.0,11.1,65.9"), [None; 7]);
         assert_eq!(of("0,0,0,0"), [None; 7]);

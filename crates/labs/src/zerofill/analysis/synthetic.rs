@@ -49,12 +49,18 @@ impl Machine {
             ("zerofill.phase", "allocate") => alloc * 0.6,
             ("zerofill.phase", "free_untouched") => alloc * 0.4,
             ("zerofill.phase", "touch") => 0.25 * self.object + 0.8 * self.fault_page * n,
-            ("zerofill.phase", "free_touched") => alloc * 0.4 + 0.75 * self.object + 0.2 * self.fault_page * n,
+            ("zerofill.phase", "free_touched") => {
+                alloc * 0.4 + 0.75 * self.object + 0.2 * self.fault_page * n
+            }
             ("zerofill.prefault", "touch" | "file_touch") => alloc + self.touching(n),
-            ("zerofill.prefault", "populate") => alloc + 300.0 + self.object + 0.5 * self.fault_page * n,
+            ("zerofill.prefault", "populate") => {
+                alloc + 300.0 + self.object + 0.5 * self.fault_page * n
+            }
             ("zerofill.prefault", "file_populate") => alloc + self.touching(n) * 2.0,
             ("zerofill.prefault", "thp_read") => alloc + 2_000.0,
-            ("zerofill.prefault", _) => alloc + 2_000.0 + 512.0 * self.zero_page * (n / 512.0).ceil(),
+            ("zerofill.prefault", _) => {
+                alloc + 2_000.0 + 512.0 * self.zero_page * (n / 512.0).ceil()
+            }
             ("zerofill.clear", "warm") => 0.5 * self.zero_page,
             ("zerofill.clear", _) => 3.0 * self.zero_page,
             _ => self.zero_page,
@@ -64,13 +70,21 @@ impl Machine {
 
 /// A run of the whole laboratory on a machine, with so much spread between processes.
 pub fn run_of(machine: &Machine, spread: f64) -> Run {
-    let mut run = Run { seed: 7, ..Run::default() };
+    let mut run = Run {
+        seed: 7,
+        ..Run::default()
+    };
     let mut rng = fastrand::Rng::with_seed(11);
     let all = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
     let rows: [(&str, &str, &[&str], &[i64]); 10] = [
         ("zerofill.alloc", "api", &["mmap", "brk"], &all),
         ("zerofill.touch", "api", &["mmap", "brk"], &all),
-        ("zerofill.phase", "phase", &["allocate", "free_untouched", "touch", "free_touched"], &[1, 2, 4, 16, 256]),
+        (
+            "zerofill.phase",
+            "phase",
+            &["allocate", "free_untouched", "touch", "free_touched"],
+            &[1, 2, 4, 16, 256],
+        ),
         (
             "zerofill.prefault",
             "how",
@@ -79,7 +93,12 @@ pub fn run_of(machine: &Machine, spread: f64) -> Run {
         ),
         ("zerofill.prefault", "how", &["thp_read"], &[512]),
         ("zerofill.clear", "state", &["warm", "cold"], &[16, 64, 256]),
-        ("zerofill.zeroing", "how", &["memfd"], &[16, 64, 256, 1024, 4096]),
+        (
+            "zerofill.zeroing",
+            "how",
+            &["memfd"],
+            &[16, 64, 256, 1024, 4096],
+        ),
         ("zerofill.kernel_profile", "how", &["touch"], &[16, 256]),
         ("zerofill.kernel_profile", "how", &["memfd"], &[64, 256]),
         ("zerofill.kernel_profile", "how", &["thp"], &[512]),
@@ -88,7 +107,8 @@ pub fn run_of(machine: &Machine, spread: f64) -> Run {
         for word in words {
             for n in pages {
                 let params = Params::new().with(key, *word).with("pages", *n);
-                run.measurements.push(row(machine, probe, word, *n, params, spread, &mut rng));
+                run.measurements
+                    .push(row(machine, probe, word, *n, params, spread, &mut rng));
             }
         }
     }
@@ -105,7 +125,9 @@ fn row(
     rng: &mut fastrand::Rng,
 ) -> Measurement {
     let truth = machine.value(probe, word, pages as f64);
-    let values: Vec<f64> = (0..9).map(|_| truth * (1.0 + spread * (rng.f64() + rng.f64() - 1.0))).collect();
+    let values: Vec<f64> = (0..9)
+        .map(|_| truth * (1.0 + spread * (rng.f64() + rng.f64() - 1.0)))
+        .collect();
     let counters: Vec<(&str, f64)> = if probe == "zerofill.kernel_profile" {
         let (part, zero) = (machine.fault_page, machine.zero_page);
         let faults = [
@@ -114,14 +136,25 @@ fn row(
             ("unmap_ns", 0.25 * part),
             ("unmap_untouched_ns", 0.05 * part),
         ];
-        let zeroing = [("clock_ns", 1.01 * zero), ("clear_ns", 0.3 * zero), ("store_wait_ns", 0.5 * zero)];
-        if word == "memfd" { zeroing.to_vec() } else { faults.to_vec() }
+        let zeroing = [
+            ("clock_ns", 1.01 * zero),
+            ("clear_ns", 0.3 * zero),
+            ("store_wait_ns", 0.5 * zero),
+        ];
+        if word == "memfd" {
+            zeroing.to_vec()
+        } else {
+            faults.to_vec()
+        }
     } else {
         Vec::new()
     };
     let process = |v: &f64| Process {
         value: Some(*v),
-        counters: counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        counters: counters
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect(),
         ..Process::default()
     };
     let mut m = fingerpost_record::fixture::row(probe, params, Unit::Nanoseconds, Better::Lower);

@@ -41,8 +41,16 @@ const FIRST: [Rows; 3] = [
     ),
 ];
 const LAST: [Rows; 2] = [
-    ("user_warm", "cleared from user space, warm", ["zerofill.clear", "state", "warm"]),
-    ("user_cold", "cleared from user space, flushed from the caches", ["zerofill.clear", "state", "cold"]),
+    (
+        "user_warm",
+        "cleared from user space, warm",
+        ["zerofill.clear", "state", "warm"],
+    ),
+    (
+        "user_cold",
+        "cleared from user space, flushed from the caches",
+        ["zerofill.clear", "state", "cold"],
+    ),
 ];
 
 /// All routes that the run has rows for, the most trusted first: the difference of two kinds of faults is the kernel's
@@ -51,7 +59,13 @@ const LAST: [Rows; 2] = [
 pub fn routes(run: &Run) -> Vec<Route> {
     let of = |(key, name, [probe, parameter, word]): &Rows| {
         let rows = points::curve(run, probe, parameter, word).into_iter();
-        rows.map(|p| Route { key, name, pages: p.pages, per_page: p.figure }).collect::<Vec<_>>()
+        rows.map(|p| Route {
+            key,
+            name,
+            pages: p.pages,
+            per_page: p.figure,
+        })
+        .collect::<Vec<_>>()
     };
     let mut list: Vec<Route> = FIRST.iter().flat_map(of).collect();
     list.extend(huge_pages(run));
@@ -64,7 +78,10 @@ pub fn best(routes: &[Route], pages: i64) -> Option<&Route> {
     let first = routes.first()?;
     // Distance as a ratio: 16 is nearer to 64 than 256 is to 1.
     let far = |r: &&Route| ((r.pages as f64).ln() - (pages as f64).ln()).abs();
-    routes.iter().filter(|r| r.key == first.key).min_by(|a, b| far(a).total_cmp(&far(b)))
+    routes
+        .iter()
+        .filter(|r| r.key == first.key)
+        .min_by(|a, b| far(a).total_cmp(&far(b)))
 }
 
 /// Base pages in a huge page of 2 MiB.
@@ -82,7 +99,12 @@ fn huge_pages(run: &Run) -> Option<Route> {
     let without = points::at(&read, p.pages).or(points::at(&bare, p.pages))?;
     let per_page = points::scale(points::subtract(p.figure, without), 1.0 / p.pages as f64);
     let name = "zeroed as huge pages: written, less only read";
-    (per_page.value > 0.0).then_some(Route { key: "huge_pages", name, pages: p.pages, per_page })
+    (per_page.value > 0.0).then_some(Route {
+        key: "huge_pages",
+        name,
+        pages: p.pages,
+        per_page,
+    })
 }
 
 #[cfg(test)]
@@ -94,11 +116,26 @@ mod tests {
     fn independent_routes_come_to_the_known_cost() {
         let routes = routes(&run_of(&Machine::default(), 0.005));
         let of = |key: &str| routes.iter().find(|r| r.key == key).unwrap().per_page;
-        for key in ["fault_difference", "kernel_samples", "kernel_samples_seen", "huge_pages"] {
-            assert!((of(key).value / 100.0 - 1.0).abs() < 0.02, "{key}: {:?}", of(key));
+        for key in [
+            "fault_difference",
+            "kernel_samples",
+            "kernel_samples_seen",
+            "huge_pages",
+        ] {
+            assert!(
+                (of(key).value / 100.0 - 1.0).abs() < 0.02,
+                "{key}: {:?}",
+                of(key)
+            );
         }
         assert!((of("user_warm").value / 50.0 - 1.0).abs() < 0.02);
-        assert_eq!((best(&routes, 1).unwrap().key, best(&routes, 1).unwrap().pages), ("fault_difference", 16));
+        assert_eq!(
+            (
+                best(&routes, 1).unwrap().key,
+                best(&routes, 1).unwrap().pages
+            ),
+            ("fault_difference", 16)
+        );
         assert_eq!(best(&routes, 4096).unwrap().pages, 4096);
     }
 
@@ -107,10 +144,14 @@ mod tests {
         let mut run = run_of(&Machine::default(), 0.005);
         run.measurements.retain(|m| m.probe != "zerofill.zeroing");
         assert_eq!(
-            (best(&routes(&run), 4096).unwrap().key, best(&routes(&run), 4096).unwrap().pages),
+            (
+                best(&routes(&run), 4096).unwrap().key,
+                best(&routes(&run), 4096).unwrap().pages
+            ),
             ("kernel_samples", 256)
         );
-        run.measurements.retain(|m| m.probe != "zerofill.kernel_profile");
+        run.measurements
+            .retain(|m| m.probe != "zerofill.kernel_profile");
         assert_eq!(best(&routes(&run), 16).unwrap().key, "huge_pages");
         run.measurements.retain(|m| m.probe != "zerofill.prefault");
         assert_eq!(best(&routes(&run), 16).unwrap().key, "user_warm");

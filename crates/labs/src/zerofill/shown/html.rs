@@ -22,27 +22,47 @@ pub fn section(run: &Run, a: &Analysis) -> Section {
         (ranking("Ways to get memory, every page touched", &a.apis))
         (ranking("Ways to get memory, untouched", &a.apis_untouched))
     };
-    Section { key: "zerofill-analysis".into(), title: "Zero-filling, taken apart".into(), body }
+    Section {
+        key: "zerofill-analysis".into(),
+        title: "Zero-filling, taken apart".into(),
+        body,
+    }
 }
 
 /// The cost of a region by its number of pages: left alone, and touched.
 fn curve(run: &Run, a: &Analysis) -> Chart {
     let of = |probe: &str| -> BTreeMap<i64, Estimate> {
-        let ours = run.measurements.iter().filter(|m| m.probe == probe && m.params.text("api") == Some(&a.api));
-        ours.filter_map(|m| Some((m.params.int("pages")?, m.estimate?))).collect()
+        let ours = run
+            .measurements
+            .iter()
+            .filter(|m| m.probe == probe && m.params.text("api") == Some(&a.api));
+        ours.filter_map(|m| Some((m.params.int("pages")?, m.estimate?)))
+            .collect()
     };
     let all = [
         ("allocated and freed", of("zerofill.alloc")),
-        ("allocated, every page touched, and freed", of("zerofill.touch")),
+        (
+            "allocated, every page touched, and freed",
+            of("zerofill.touch"),
+        ),
     ];
-    let steps: Vec<i64> =
-        all.iter().flat_map(|(_, rows)| rows.keys().copied()).collect::<BTreeSet<_>>().into_iter().collect();
+    let steps: Vec<i64> = all
+        .iter()
+        .flat_map(|(_, rows)| rows.keys().copied())
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
     let series = |(name, rows): &(&str, BTreeMap<i64, Estimate>)| Series {
         name: (*name).to_owned(),
         points: rows
             .iter()
             .filter_map(|(pages, e)| {
-                Some(Point { step: steps.binary_search(pages).ok()?, value: e.value, low: e.low, high: e.high })
+                Some(Point {
+                    step: steps.binary_search(pages).ok()?,
+                    value: e.value,
+                    low: e.low,
+                    high: e.high,
+                })
             })
             .collect(),
     };
@@ -83,7 +103,8 @@ fn figures(list: impl IntoIterator<Item = (String, Estimate)>) -> Markup {
 
 /// What the formulas below call a timing, where that is another name.
 fn in_formulas(name: &str) -> String {
-    name.strip_suffix(" alloc + fault").map_or(String::new(), |pages| format!(" ({pages} touch)"))
+    name.strip_suffix(" alloc + fault")
+        .map_or(String::new(), |pages| format!(" ({pages} touch)"))
 }
 
 fn costs(a: &Analysis) -> Markup {
@@ -160,8 +181,11 @@ fn shares(a: &Analysis) -> Markup {
 
 /// The colours of shares of the time, the same wherever they are drawn.
 pub fn legend() -> Markup {
-    let parts =
-        [("z-zero", "zero-filling"), ("z-fault", "the rest of the fault"), ("z-rest", "allocating and freeing")];
+    let parts = [
+        ("z-zero", "zero-filling"),
+        ("z-fault", "the rest of the fault"),
+        ("z-rest", "allocating and freeing"),
+    ];
     html! {
         ul class="legend" { @for (class, name) in parts {
             li {

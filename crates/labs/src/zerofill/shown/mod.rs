@@ -13,12 +13,19 @@ use fingerpost_report::untrusted::doubted;
 pub use html::legend;
 
 /// The analysis.
-pub static ANALYSIS: Analysis = Analysis { before_requests: false, rank: 2, of };
+pub static ANALYSIS: Analysis = Analysis {
+    before_requests: false,
+    rank: 2,
+    of,
+};
 
 fn of(run: &Run, _: Labs) -> Option<Shown> {
     let analysis = analyse(run)?;
     Some(Shown {
-        answers: headline(&analysis).map(|sentence| doubted(sentence, run, "zerofill.")).into_iter().collect(),
+        answers: headline(&analysis)
+            .map(|sentence| doubted(sentence, run, "zerofill."))
+            .into_iter()
+            .collect(),
         alone: None,
         otherwise: None,
         grids: words::grids(&analysis),

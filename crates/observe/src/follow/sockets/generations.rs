@@ -30,13 +30,17 @@ impl Generations {
                     }
                     *socket = self.of(*socket);
                 }
-                What::Ports { socket, local, remote } => {
+                What::Ports {
+                    socket,
+                    local,
+                    remote,
+                } => {
                     self.with_ports(*socket, (*local, *remote));
                     *socket = self.of(*socket);
                 }
-                What::Sent { socket, .. } | What::Received { socket, .. } | What::Arrived { socket } => {
-                    *socket = self.of(*socket)
-                }
+                What::Sent { socket, .. }
+                | What::Received { socket, .. }
+                | What::Arrived { socket } => *socket = self.of(*socket),
                 _ => {}
             }
         }
@@ -48,23 +52,40 @@ impl Generations {
         let mut first: HashMap<u64, Option<(u16, u16)>> = HashMap::default();
         for e in events {
             match e.what {
-                What::State { socket, state: SYN_SENT | SYN_RECEIVED, .. } => _ = first.entry(socket).or_insert(None),
-                What::Ports { socket, local, remote } => _ = first.entry(socket).or_insert(Some((local, remote))),
+                What::State {
+                    socket,
+                    state: SYN_SENT | SYN_RECEIVED,
+                    ..
+                } => _ = first.entry(socket).or_insert(None),
+                What::Ports {
+                    socket,
+                    local,
+                    remote,
+                } => _ = first.entry(socket).or_insert(Some((local, remote))),
                 _ => {}
             }
         }
-        first
-            .into_iter()
-            .for_each(|(socket, ports)| ports.into_iter().for_each(|ports| self.with_ports(socket, ports)));
+        first.into_iter().for_each(|(socket, ports)| {
+            ports
+                .into_iter()
+                .for_each(|ports| self.with_ports(socket, ports))
+        });
     }
 
     fn next(&mut self, address: u64) {
         let known = self.0.entry(address & ADDRESS).or_default();
-        *known = Generation { count: known.count.wrapping_add(1), ports: None };
+        *known = Generation {
+            count: known.count.wrapping_add(1),
+            ports: None,
+        };
     }
 
     fn with_ports(&mut self, address: u64, ports: (u16, u16)) {
-        if self.0.get(&(address & ADDRESS)).is_some_and(|known| known.ports.is_some_and(|before| before != ports)) {
+        if self
+            .0
+            .get(&(address & ADDRESS))
+            .is_some_and(|known| known.ports.is_some_and(|before| before != ports))
+        {
             self.next(address);
         }
         self.0.entry(address & ADDRESS).or_default().ports = Some(ports);

@@ -46,7 +46,9 @@ impl Bpf {
         let btf = Btf::read()?;
         let cpus = flow::cpus()?;
         let (mut own, missing) = programs::resolve(&btf, &flow::own_threads())?;
-        let seldom = |(_, recorded): &programs::Named| programs::kind(recorded.kind).is_some_and(Kind::is_seldom);
+        let seldom = |(_, recorded): &programs::Named| {
+            programs::kind(recorded.kind).is_some_and(Kind::is_seldom)
+        };
         own.sort_by_key(|named| !seldom(named));
         let stay = own.iter().filter(|named| seldom(named)).count();
         let event_cost = calibrate(&btf, &cpus)?;
@@ -55,7 +57,12 @@ impl Bpf {
         if !missing.is_empty() {
             described += &format!(", without {}", missing.join(", "));
         }
-        let about = About { described, cpus: programs.cpus(), event_cost, closing: Places::of(&btf) };
+        let about = About {
+            described,
+            cpus: programs.cpus(),
+            event_cost,
+            closing: Places::of(&btf),
+        };
         Ok(Bpf {
             programs,
             stay,
@@ -82,7 +89,10 @@ impl Flow for Bpf {
         let (start, events) = (window.start, &mut window.events);
         window.lost += self.programs.drain(|record| {
             programs::names(record, names);
-            let Some(event) = programs::event(record, partitions).filter(|e| e.time >= start) else { return };
+            let Some(event) = programs::event(record, partitions).filter(|e| e.time >= start)
+            else {
+                return;
+            };
             events.extend(programs::new_ports(&event, record, ports));
             events.push(event);
         })?;
@@ -95,10 +105,17 @@ impl Source for Bpf {
         &self.about
     }
 
-    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window> {
+    fn window(
+        &mut self,
+        length: Duration,
+        wait: &mut dyn FnMut(Duration) -> bool,
+    ) -> io::Result<Window> {
         self.ports.clear();
         self.programs.enable()?;
-        let mut window = Window { start: monotonic_ns(), ..Window::default() };
+        let mut window = Window {
+            start: monotonic_ns(),
+            ..Window::default()
+        };
         let most = self.most_events;
         let flowed = flow::let_flow(self, &mut window, length, most, wait);
         window.end = monotonic_ns();
@@ -124,8 +141,11 @@ const USUAL: f64 = 50e-9;
 
 /// What an event costs: see [`flow::event_cost`].
 fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
-    let calls: Vec<_> =
-        programs::resolve(btf, &[])?.0.into_iter().filter(|(name, _)| name.starts_with("sys_")).collect();
+    let calls: Vec<_> = programs::resolve(btf, &[])?
+        .0
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("sys_"))
+        .collect();
     let mut programs = Programs::load(btf, &calls, cpus, 1 << 20)?;
     let switched = |e| format!("programs in the kernel cannot be switched on or off: {e}");
     flow::event_cost(calls.len(), USUAL, || {

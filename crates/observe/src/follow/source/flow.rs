@@ -46,8 +46,20 @@ pub struct Window {
 impl Window {
     /// How often a thread left a CPU, and how often it had one again.
     pub fn switches(&self, tid: i32) -> [usize; 2] {
-        let by = |e: &Event| if let What::Switch { next, .. } = e.what { Some([e.tid, next]) } else { None };
-        [0, 1].map(|n| self.events.iter().filter_map(by).filter(|by| by[n] == tid).count())
+        let by = |e: &Event| {
+            if let What::Switch { next, .. } = e.what {
+                Some([e.tid, next])
+            } else {
+                None
+            }
+        };
+        [0, 1].map(|n| {
+            self.events
+                .iter()
+                .filter_map(by)
+                .filter(|by| by[n] == tid)
+                .count()
+        })
     }
 }
 
@@ -76,7 +88,11 @@ pub trait Source {
     ///
     /// # Errors
     /// What the kernel said.
-    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window>;
+    fn window(
+        &mut self,
+        length: Duration,
+        wait: &mut dyn FnMut(Duration) -> bool,
+    ) -> io::Result<Window>;
 
     /// No window comes for a while: what slows others between windows is taken away. Not done by [`Source::window`]
     /// itself, as it takes the kernel some milliseconds, after which a process that the window showed may be gone.
@@ -104,7 +120,9 @@ pub fn let_flow(
     wait: &mut dyn FnMut(Duration) -> bool,
 ) -> io::Result<()> {
     loop {
-        let left = length.saturating_sub(Duration::from_nanos(monotonic_ns().saturating_sub(window.start)));
+        let left = length.saturating_sub(Duration::from_nanos(
+            monotonic_ns().saturating_sub(window.start),
+        ));
         if left.is_zero() || wait(left.min(SLICE)) {
             return Ok(());
         }
@@ -142,20 +160,34 @@ impl Names {
     pub fn learn(&mut self, tid: i32, name: &[u8]) {
         let name = name.split(|&b| b == 0).next().unwrap_or_default();
         // Each CPU has an idle thread of number 0.
-        if tid != 0 && self.0.get(&tid).is_none_or(|known| known.as_bytes() != name) {
-            self.0.insert(tid, String::from_utf8_lossy(name).into_owned());
+        if tid != 0
+            && self
+                .0
+                .get(&tid)
+                .is_none_or(|known| known.as_bytes() != name)
+        {
+            self.0
+                .insert(tid, String::from_utf8_lossy(name).into_owned());
         }
     }
 }
 
 /// The number at a place of a record.
 pub fn int(record: &[u8], at: usize) -> Option<i32> {
-    record.get(at..at + 4)?.try_into().ok().map(i32::from_ne_bytes)
+    record
+        .get(at..at + 4)?
+        .try_into()
+        .ok()
+        .map(i32::from_ne_bytes)
 }
 
 /// The same of twice the size.
 pub fn long(record: &[u8], at: usize) -> Option<u64> {
-    record.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
+    record
+        .get(at..at + 8)?
+        .try_into()
+        .ok()
+        .map(u64::from_ne_bytes)
 }
 
 /// Bytes of each of so many CPUs' rings.
@@ -182,8 +214,16 @@ pub fn first_pid_namespace() -> Result<(), String> {
 
 /// The whole device of each partition, by the kernel's numbers of both.
 pub fn partitions() -> HashMap<u32, u32> {
-    let entries = std::fs::read_dir("/sys/class/block").into_iter().flatten().flatten();
-    let partition = |dir: &Path| Some((device(&dir.join("dev"))?, device(&dir.parent()?.join("dev"))?));
+    let entries = std::fs::read_dir("/sys/class/block")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let partition = |dir: &Path| {
+        Some((
+            device(&dir.join("dev"))?,
+            device(&dir.parent()?.join("dev"))?,
+        ))
+    };
     entries
         .filter_map(|e| std::fs::canonicalize(e.path()).ok())
         .filter(|dir| dir.join("partition").exists())
@@ -235,14 +275,19 @@ pub fn cheapest_call(mut after: impl FnMut()) -> f64 {
         after();
         spent / f64::from(CALIBRATION_CALLS)
     };
-    (0..CALIBRATION_BATCHES).map(batch).fold(f64::INFINITY, f64::min)
+    (0..CALIBRATION_BATCHES)
+        .map(batch)
+        .fold(f64::INFINITY, f64::min)
 }
 
 /// The threads of this process.
 pub fn own_threads() -> Vec<i32> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     // The kernel takes filters of some kilobytes, and programs compare with one after the other.
-    tasks.filter_map(|t| t.ok()?.file_name().to_str()?.parse().ok()).take(64).collect()
+    tasks
+        .filter_map(|t| t.ok()?.file_name().to_str()?.parse().ok())
+        .take(64)
+        .collect()
 }
 
 #[cfg(test)]
@@ -262,10 +307,16 @@ mod tests {
     #[test]
     fn an_event_costs_half_of_what_its_call_takes_longer_and_what_cannot_be_is_measured_again() {
         let (cost, left) = measured(&[(100.0, 220.0), (0.0, 0.0)]);
-        assert!((cost - 60e-9).abs() < 1e-12 && left == 1, "{cost}, {left} left");
+        assert!(
+            (cost - 60e-9).abs() < 1e-12 && left == 1,
+            "{cost}, {left} left"
+        );
         // Others slowed the calls that were not recorded.
         let (cost, left) = measured(&[(300.0, 220.0), (100.0, 101.0), (100.0, 180.0)]);
-        assert!((cost - 40e-9).abs() < 1e-12 && left == 0, "{cost}, {left} left");
+        assert!(
+            (cost - 40e-9).abs() < 1e-12 && left == 0,
+            "{cost}, {left} left"
+        );
         let (cost, _) = measured(&[(300.0, 220.0), (300.0, 220.0), (300.0, 300.0)]);
         assert_eq!(cost, 50e-9, "what was not observed is not zero");
         assert!(event_cost(1, 1.0, || Err("not possible".to_owned())).is_err());

@@ -40,8 +40,19 @@ impl Perf {
         if !missing.is_empty() {
             described += &format!(" (this kernel lacks {})", missing.join(", "));
         }
-        let about = About { described, cpus: rings.cpus(), event_cost, closing: None };
-        Ok(Perf { rings, decoder, names: Names::default(), most_events, about })
+        let about = About {
+            described,
+            cpus: rings.cpus(),
+            event_cost,
+            closing: None,
+        };
+        Ok(Perf {
+            rings,
+            decoder,
+            names: Names::default(),
+            most_events,
+            about,
+        })
     }
 }
 
@@ -58,7 +69,11 @@ impl Flow for Perf {
         let (decoder, names) = (&self.decoder, &mut self.names);
         let (start, events) = (window.start, &mut window.events);
         window.lost += self.rings.drain(|raw| {
-            decoder.names(&raw).into_iter().flatten().for_each(|(tid, name)| names.learn(tid, name));
+            decoder
+                .names(&raw)
+                .into_iter()
+                .flatten()
+                .for_each(|(tid, name)| names.learn(tid, name));
             events.extend(decoder.event(&raw).filter(|e| e.time >= start));
         });
         Ok(())
@@ -70,9 +85,16 @@ impl Source for Perf {
         &self.about
     }
 
-    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window> {
+    fn window(
+        &mut self,
+        length: Duration,
+        wait: &mut dyn FnMut(Duration) -> bool,
+    ) -> io::Result<Window> {
         self.rings.switch(true)?;
-        let mut window = Window { start: monotonic_ns(), ..Window::default() };
+        let mut window = Window {
+            start: monotonic_ns(),
+            ..Window::default()
+        };
         let most = self.most_events;
         flow::let_flow(self, &mut window, length, most, wait)?;
         window.end = monotonic_ns();
@@ -100,9 +122,10 @@ fn resolve(
     let (mut points, mut missing) = (Vec::new(), Vec::new());
     for (wanted, found) in WANTED.iter().zip(found) {
         match found {
-            Some(point) if decoder.learn(wanted, point) => {
-                points.push(Point { id: point.id, filter: filter(wanted, own) })
-            }
+            Some(point) if decoder.learn(wanted, point) => points.push(Point {
+                id: point.id,
+                filter: filter(wanted, own),
+            }),
             _ if wanted.optional => missing.push(wanted.name),
             found => {
                 let name = wanted.name;
@@ -120,8 +143,15 @@ fn resolve(
 /// The filter of a tracepoint: the observer's own calls, and what is not wanted of it, are left out.
 fn filter(wanted: &Wanted, own: &[i32]) -> Option<String> {
     let calls = matches!(wanted.kind, Kind::Enter | Kind::Exit);
-    let own = own.iter().filter(|_| calls).map(|tid| format!("common_pid != {tid}"));
-    let parts: Vec<String> = layout::filter(wanted.kind).map(str::to_owned).into_iter().chain(own).collect();
+    let own = own
+        .iter()
+        .filter(|_| calls)
+        .map(|tid| format!("common_pid != {tid}"));
+    let parts: Vec<String> = layout::filter(wanted.kind)
+        .map(str::to_owned)
+        .into_iter()
+        .chain(own)
+        .collect();
     (!parts.is_empty()).then(|| parts.join(" && "))
 }
 
@@ -130,7 +160,14 @@ const USUAL: f64 = 118e-9;
 
 /// What an event costs: see [`flow::event_cost`].
 fn calibrate(found: &[Option<Tracepoint>]) -> Result<f64, String> {
-    let points: Vec<Point> = found[..2].iter().flatten().map(|t| Point { id: t.id, filter: None }).collect();
+    let points: Vec<Point> = found[..2]
+        .iter()
+        .flatten()
+        .map(|t| Point {
+            id: t.id,
+            filter: None,
+        })
+        .collect();
     let mut rings = Rings::open(&points, 1 << 20).map_err(refused)?;
     flow::event_cost(points.len(), USUAL, || {
         rings.switch(false).map_err(refused)?;

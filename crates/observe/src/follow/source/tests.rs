@@ -34,20 +34,33 @@ fn sleep(time: Duration) -> bool {
 
 /// The calling thread's number.
 fn own_tid() -> i32 {
-    std::fs::read_link("/proc/thread-self").ok().and_then(|l| l.file_name()?.to_str()?.parse().ok()).unwrap()
+    std::fs::read_link("/proc/thread-self")
+        .ok()
+        .and_then(|l| l.file_name()?.to_str()?.parse().ok())
+        .unwrap()
 }
 
 /// Takes windows while `work` runs in a thread of its own, until one holds what `wanted` looks for.
 fn until<T>(source: &mut dyn Source, wanted: impl Fn(&Window) -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        let window = source.window(Duration::from_millis(100), &mut sleep).unwrap();
+        let window = source
+            .window(Duration::from_millis(100), &mut sleep)
+            .unwrap();
         assert!(window.events.is_sorted_by_key(|e| e.time), "not in order");
-        assert!(window.events.iter().all(|e| e.time >= window.start && e.time <= window.end));
+        assert!(
+            window
+                .events
+                .iter()
+                .all(|e| e.time >= window.start && e.time <= window.end)
+        );
         if let Some(found) = wanted(&window).filter(|_| window.lost == 0) {
             return found;
         }
-        assert!(Instant::now() < deadline, "what was looked for did not come");
+        assert!(
+            Instant::now() < deadline,
+            "what was looked for did not come"
+        );
     }
 }
 
@@ -80,13 +93,41 @@ fn round_trip_seen(events: &[Event], (client, c): (i32, u64), (server, s): (i32,
             &|e| e.tid == client && e.pid == pid && enters(e, libc::SYS_sendto),
             &|e| e.what == What::Arrived { socket: s } && e.interrupt,
             &|e| matches!(e.what, What::Waking { who, .. } if who == server),
-            &|e| e.tid == client && e.what == What::Sent { socket: c, bytes: 70 },
+            &|e| {
+                e.tid == client
+                    && e.what
+                        == What::Sent {
+                            socket: c,
+                            bytes: 70,
+                        }
+            },
             &|e| matches!(e.what, What::Switch { next, .. } if next == server),
-            &|e| e.tid == server && e.what == What::Received { socket: s, bytes: 70 },
+            &|e| {
+                e.tid == server
+                    && e.what
+                        == What::Received {
+                            socket: s,
+                            bytes: 70,
+                        }
+            },
             &|e| e.tid == server && matches!(e.what, What::Exit { result: 70, .. }),
             &|e| e.what == What::Arrived { socket: c },
-            &|e| e.tid == server && e.what == What::Sent { socket: s, bytes: 70 },
-            &|e| e.tid == client && e.what == What::Received { socket: c, bytes: 70 },
+            &|e| {
+                e.tid == server
+                    && e.what
+                        == What::Sent {
+                            socket: s,
+                            bytes: 70,
+                        }
+            },
+            &|e| {
+                e.tid == client
+                    && e.what
+                        == What::Received {
+                            socket: c,
+                            bytes: 70,
+                        }
+            },
         ],
     )
 }
@@ -98,14 +139,16 @@ fn round_trip_of(source: &mut dyn Source) {
     static CLIENT: AtomicI32 = AtomicI32::new(0);
     SERVER.store(0, Ordering::Relaxed);
     CLIENT.store(0, Ordering::Relaxed);
-    let server = std::thread::Builder::new().name("echo-server".into()).spawn(move || {
-        SERVER.store(own_tid(), Ordering::Relaxed);
-        let (mut s, _) = listener.accept().unwrap();
-        let mut b = [0; 100];
-        while let Ok(n @ 1..) = s.read(&mut b) {
-            s.write_all(&b[..n]).unwrap();
-        }
-    });
+    let server = std::thread::Builder::new()
+        .name("echo-server".into())
+        .spawn(move || {
+            SERVER.store(own_tid(), Ordering::Relaxed);
+            let (mut s, _) = listener.accept().unwrap();
+            let mut b = [0; 100];
+            while let Ok(n @ 1..) = s.read(&mut b) {
+                s.write_all(&b[..n]).unwrap();
+            }
+        });
     let mut stream = TcpStream::connect(address).unwrap();
     let end = stream.try_clone().unwrap();
     let client = std::thread::spawn(move || {
@@ -120,7 +163,10 @@ fn round_trip_of(source: &mut dyn Source) {
         std::thread::yield_now();
     }
     let names = until(source, |w| {
-        let (server, client) = (SERVER.load(Ordering::Relaxed), CLIENT.load(Ordering::Relaxed));
+        let (server, client) = (
+            SERVER.load(Ordering::Relaxed),
+            CLIENT.load(Ordering::Relaxed),
+        );
         let sockets = |tid| {
             let of = |e: &Event| match e.what {
                 What::Received { socket, bytes: 70 } if e.tid == tid => Some(socket),
@@ -128,9 +174,14 @@ fn round_trip_of(source: &mut dyn Source) {
             };
             w.events.iter().filter_map(of).collect::<HashSet<_>>()
         };
-        let &[s] = sockets(server).into_iter().collect::<Vec<_>>().as_slice() else { return None };
-        let &[c] = sockets(client).into_iter().collect::<Vec<_>>().as_slice() else { return None };
-        (s != c && round_trip_seen(&w.events, (client, c), (server, s))).then(|| w.names.get(&server).cloned())
+        let &[s] = sockets(server).into_iter().collect::<Vec<_>>().as_slice() else {
+            return None;
+        };
+        let &[c] = sockets(client).into_iter().collect::<Vec<_>>().as_slice() else {
+            return None;
+        };
+        (s != c && round_trip_seen(&w.events, (client, c), (server, s)))
+            .then(|| w.names.get(&server).cloned())
     });
     assert_eq!(names.as_deref(), Some("echo-server"));
     end.shutdown(std::net::Shutdown::Both).unwrap();
@@ -158,7 +209,10 @@ fn ping_pong_of(source: &mut dyn Source) {
     let first = std::thread::spawn(move || {
         FIRST.store(own_tid(), Ordering::Relaxed);
         let mut b = [0; 1];
-        while OVER.load(Ordering::Relaxed) == 0 && out_a.write_all(&b).is_ok() && in_b.read_exact(&mut b).is_ok() {
+        while OVER.load(Ordering::Relaxed) == 0
+            && out_a.write_all(&b).is_ok()
+            && in_b.read_exact(&mut b).is_ok()
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
     });
@@ -168,9 +222,22 @@ fn ping_pong_of(source: &mut dyn Source) {
             &w.events,
             &[
                 &|e| e.tid == echo && enters(e, libc::SYS_read),
-                &|e| e.tid == echo && matches!(e.what, What::Switch { left: Left::Blocked, .. }),
+                &|e| {
+                    e.tid == echo
+                        && matches!(
+                            e.what,
+                            What::Switch {
+                                left: Left::Blocked,
+                                ..
+                            }
+                        )
+                },
                 &|e| e.tid == first && enters(e, libc::SYS_write),
-                &|e| e.tid == first && !e.interrupt && matches!(e.what, What::Waking { who, .. } if who == echo),
+                &|e| {
+                    e.tid == first
+                        && !e.interrupt
+                        && matches!(e.what, What::Waking { who, .. } if who == echo)
+                },
                 &|e| matches!(e.what, What::Switch { next, .. } if next == echo),
                 &|e| e.tid == echo && matches!(e.what, What::Exit { result: 1, .. }),
             ],
@@ -217,10 +284,20 @@ fn full_window_of(source: &mut dyn Source) {
             if w.lost == 0 && w.events.len() * 40 > source.about().cpus * RING_BYTES {
                 // Enough, and what the rings may have held besides: others are busy too.
                 let most = 700_000 + source.about().cpus * RING_BYTES / 32;
-                assert!(w.events.len() < most && w.end - w.start < 30_000_000_000, "{} events", w.events.len());
+                assert!(
+                    w.events.len() < most && w.end - w.start < 30_000_000_000,
+                    "{} events",
+                    w.events.len()
+                );
                 return;
             }
-            assert!(Instant::now() < deadline, "{} events in {} ns, {} lost", w.events.len(), w.end - w.start, w.lost);
+            assert!(
+                Instant::now() < deadline,
+                "{} events in {} ns, {} lost",
+                w.events.len(),
+                w.end - w.start,
+                w.lost
+            );
         }
     });
 }
@@ -240,7 +317,12 @@ fn fast_window_of(source: &mut dyn Source) {
                 if w.lost == 0 && w.events.len() > 1000 {
                     return;
                 }
-                assert!(Instant::now() < deadline, "{} events, {} lost", w.events.len(), w.lost);
+                assert!(
+                    Instant::now() < deadline,
+                    "{} events, {} lost",
+                    w.events.len(),
+                    w.lost
+                );
             }
         },
     );
@@ -253,10 +335,20 @@ fn own_calls_are_not_recorded_and_what_an_event_costs_is_measured() {
 
 fn own_calls_of(source: &mut dyn Source) {
     let own = own_tid();
-    let window = source.window(Duration::from_millis(50), &mut sleep).unwrap();
-    assert!(!window.events.iter().any(|e| e.tid == own && matches!(e.what, What::Enter { .. } | What::Exit { .. })));
+    let window = source
+        .window(Duration::from_millis(50), &mut sleep)
+        .unwrap();
     assert!(
-        window.events.iter().any(|e| e.tid == own && matches!(e.what, What::Switch { .. })),
+        !window
+            .events
+            .iter()
+            .any(|e| e.tid == own && matches!(e.what, What::Enter { .. } | What::Exit { .. }))
+    );
+    assert!(
+        window
+            .events
+            .iter()
+            .any(|e| e.tid == own && matches!(e.what, What::Switch { .. })),
         "its switches tell who had the CPU"
     );
     let cost = source.about().event_cost;
@@ -280,13 +372,27 @@ fn both_ways_tell_the_same_kinds_of_events_of_the_same_work() {
                     std::thread::spawn(|| ()).join().unwrap();
                 },
                 || {
-                    let w = source.window(Duration::from_millis(500), &mut sleep).unwrap();
+                    let w = source
+                        .window(Duration::from_millis(500), &mut sleep)
+                        .unwrap();
                     kinds.extend(w.events.iter().filter_map(|e| match e.what {
-                        What::Switch { left: Left::Ended, .. } => Some("ended"),
-                        What::Switch { left: Left::Ready, .. } => Some("ready"),
-                        What::Switch { left: Left::Blocked, .. } => Some("blocked"),
+                        What::Switch {
+                            left: Left::Ended, ..
+                        } => Some("ended"),
+                        What::Switch {
+                            left: Left::Ready, ..
+                        } => Some("ready"),
+                        What::Switch {
+                            left: Left::Blocked,
+                            ..
+                        } => Some("blocked"),
                         What::Fork { .. } => Some("fork"),
-                        What::State { state: 1, remote: 1.., local: 1.., .. } => Some("established"),
+                        What::State {
+                            state: 1,
+                            remote: 1..,
+                            local: 1..,
+                            ..
+                        } => Some("established"),
                         What::State { state: 7, .. } => Some("closed"),
                         What::Interrupt { begin: true, .. } => Some("interrupt"),
                         What::Waking { .. } if e.interrupt => Some("waking in an interrupt"),

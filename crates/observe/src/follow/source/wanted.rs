@@ -27,8 +27,15 @@ impl Kind {
     /// to attach and detach it, the kernel rewrites its own code and has all CPUs wait, which costs a busy service
     /// more.
     pub fn is_seldom(self) -> bool {
-        let interrupt = matches!(self, Kind::Interrupt(InterruptKind::Device | InterruptKind::Timer, _));
-        interrupt || matches!(self, Kind::Fork | Kind::State | Kind::Disk(_) | Kind::Memory(..))
+        let interrupt = matches!(
+            self,
+            Kind::Interrupt(InterruptKind::Device | InterruptKind::Timer, _)
+        );
+        interrupt
+            || matches!(
+                self,
+                Kind::Fork | Kind::State | Kind::Disk(_) | Kind::Memory(..)
+            )
     }
 }
 
@@ -45,16 +52,26 @@ pub struct Wanted {
 impl Wanted {
     /// Its name without the group, as a program is attached to it.
     pub fn point(&self) -> &'static str {
-        self.name.split_once('/').map_or(self.name, |(_, point)| point)
+        self.name
+            .split_once('/')
+            .map_or(self.name, |(_, point)| point)
     }
 }
 
 const fn needed(name: &'static str, kind: Kind) -> Wanted {
-    Wanted { name, kind, optional: false }
+    Wanted {
+        name,
+        kind,
+        optional: false,
+    }
 }
 
 const fn optional(name: &'static str, kind: Kind) -> Wanted {
-    Wanted { name, kind, optional: true }
+    Wanted {
+        name,
+        kind,
+        optional: true,
+    }
 }
 
 /// Everything that is wanted. The first two are what an event's cost is measured with.
@@ -73,18 +90,54 @@ pub static WANTED: [Wanted; 28] = [
     optional("block/block_rq_insert", Kind::Disk(DiskStep::Queued)),
     optional("block/block_rq_issue", Kind::Disk(DiskStep::Issued)),
     optional("block/block_rq_complete", Kind::Disk(DiskStep::Completed)),
-    optional("vmscan/mm_vmscan_direct_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true)),
-    optional("vmscan/mm_vmscan_direct_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false)),
-    optional("vmscan/mm_vmscan_memcg_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true)),
-    optional("vmscan/mm_vmscan_memcg_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false)),
-    optional("compaction/mm_compaction_begin", Kind::Memory(MemoryWork::Compaction, true)),
-    optional("compaction/mm_compaction_end", Kind::Memory(MemoryWork::Compaction, false)),
-    optional("irq/irq_handler_entry", Kind::Interrupt(InterruptKind::Device, true)),
-    optional("irq/irq_handler_exit", Kind::Interrupt(InterruptKind::Device, false)),
-    optional("irq/softirq_entry", Kind::Interrupt(InterruptKind::Soft, true)),
-    optional("irq/softirq_exit", Kind::Interrupt(InterruptKind::Soft, false)),
-    optional("irq_vectors/local_timer_entry", Kind::Interrupt(InterruptKind::Timer, true)),
-    optional("irq_vectors/local_timer_exit", Kind::Interrupt(InterruptKind::Timer, false)),
+    optional(
+        "vmscan/mm_vmscan_direct_reclaim_begin",
+        Kind::Memory(MemoryWork::Reclaim, true),
+    ),
+    optional(
+        "vmscan/mm_vmscan_direct_reclaim_end",
+        Kind::Memory(MemoryWork::Reclaim, false),
+    ),
+    optional(
+        "vmscan/mm_vmscan_memcg_reclaim_begin",
+        Kind::Memory(MemoryWork::Reclaim, true),
+    ),
+    optional(
+        "vmscan/mm_vmscan_memcg_reclaim_end",
+        Kind::Memory(MemoryWork::Reclaim, false),
+    ),
+    optional(
+        "compaction/mm_compaction_begin",
+        Kind::Memory(MemoryWork::Compaction, true),
+    ),
+    optional(
+        "compaction/mm_compaction_end",
+        Kind::Memory(MemoryWork::Compaction, false),
+    ),
+    optional(
+        "irq/irq_handler_entry",
+        Kind::Interrupt(InterruptKind::Device, true),
+    ),
+    optional(
+        "irq/irq_handler_exit",
+        Kind::Interrupt(InterruptKind::Device, false),
+    ),
+    optional(
+        "irq/softirq_entry",
+        Kind::Interrupt(InterruptKind::Soft, true),
+    ),
+    optional(
+        "irq/softirq_exit",
+        Kind::Interrupt(InterruptKind::Soft, false),
+    ),
+    optional(
+        "irq_vectors/local_timer_entry",
+        Kind::Interrupt(InterruptKind::Timer, true),
+    ),
+    optional(
+        "irq_vectors/local_timer_exit",
+        Kind::Interrupt(InterruptKind::Timer, false),
+    ),
     optional("exceptions/page_fault_user", Kind::Fault),
     optional("exceptions/page_fault_kernel", Kind::Fault),
 ];

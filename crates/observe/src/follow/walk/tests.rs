@@ -8,7 +8,12 @@ const FUTEX: i64 = libc::SYS_futex;
 const FSYNC: i64 = libc::SYS_fsync;
 
 /// Threads 101.. are the server's, 201.. the client's, others nobody's.
-fn walked(window: &Window, tid: i32, from: u64, to: u64) -> Vec<(u64, u64, Kind, Whom, Vec<&'static str>)> {
+fn walked(
+    window: &Window,
+    tid: i32,
+    from: u64,
+    to: u64,
+) -> Vec<(u64, u64, Kind, Whom, Vec<&'static str>)> {
     walked_on(&[], window, tid, from, to)
 }
 
@@ -43,7 +48,15 @@ fn walked_on(
     assert_eq!(reached, to);
     pieces
         .iter()
-        .map(|p| (p.start, p.end, p.leaf.kind, p.leaf.whom, p.leaf.chain.links().map(Link::as_str).collect()))
+        .map(|p| {
+            (
+                p.start,
+                p.end,
+                p.leaf.kind,
+                p.leaf.whom,
+                p.leaf.chain.links().map(Link::as_str).collect(),
+            )
+        })
         .collect()
 }
 
@@ -94,12 +107,21 @@ fn a_lock_is_what_its_holder_did_its_disk_included() {
 
 #[test]
 fn waiting_for_a_cpu_names_who_had_it() {
-    let story = Story::default().enter(1, 101, FUTEX).exit(2, 101, FUTEX).switch(10, 101, Left::Ready, 301);
-    let window = story.switch(20, 301, Left::Ready, 102).switch(24, 102, Left::Ready, 101).window(0, 30);
+    let story = Story::default()
+        .enter(1, 101, FUTEX)
+        .exit(2, 101, FUTEX)
+        .switch(10, 101, Left::Ready, 301);
+    let window = story
+        .switch(20, 301, Left::Ready, 102)
+        .switch(24, 102, Left::Ready, 101)
+        .window(0, 30);
     let found = walked(&window, 101, 5, 30);
     assert_eq!(
         found[1..3],
-        [(10, 20, Kind::Cpu, Whom::Thread(301), vec![]), (20, 24, Kind::Cpu, Whom::Server, vec![]),]
+        [
+            (10, 20, Kind::Cpu, Whom::Thread(301), vec![]),
+            (20, 24, Kind::Cpu, Whom::Server, vec![]),
+        ]
     );
 }
 
@@ -112,13 +134,27 @@ fn a_neighbour_that_has_another_cpu_shares_in_the_wait_for_the_one_that_the_clie
         .exit(2, 301, FUTEX)
         .switch(26, 301, Left::Blocked, 0)
         .on(0);
-    let story = story.enter(1, 101, FUTEX).exit(2, 101, FUTEX).switch(10, 101, Left::Ready, 201);
+    let story = story
+        .enter(1, 101, FUTEX)
+        .exit(2, 101, FUTEX)
+        .switch(10, 101, Left::Ready, 201);
     let window = story.switch(30, 201, Left::Ready, 101).window(0, 40);
     let waits = |cpus: &[u16]| {
         let pieces = walked_on(cpus, &window, 101, 5, 40);
-        pieces.into_iter().filter(|p| p.2 == Kind::Cpu).map(|p| (p.0, p.1, p.3)).collect::<Vec<_>>()
+        pieces
+            .into_iter()
+            .filter(|p| p.2 == Kind::Cpu)
+            .map(|p| (p.0, p.1, p.3))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(waits(&[0, 1]), [(10, 18, Whom::Client), (18, 26, Whom::Thread(301)), (26, 30, Whom::Client)]);
+    assert_eq!(
+        waits(&[0, 1]),
+        [
+            (10, 18, Whom::Client),
+            (18, 26, Whom::Thread(301)),
+            (26, 30, Whom::Client)
+        ]
+    );
     let alone = [(10, 30, Whom::Client)];
     assert_eq!(waits(&[0]), alone, "it may use that CPU alone");
     assert_eq!(waits(&[0, 1, 2]), alone, "no event tells who has CPU 2");
@@ -130,7 +166,12 @@ fn a_cpu_that_the_server_itself_has_is_no_neighbours() {
     let others = [(1, 103), (2, 301), (3, 401)];
     let story = others
         .into_iter()
-        .fold(Story::default(), |story, (cpu, tid)| story.on(cpu).switch(1, 0, Left::Ready, tid).exit(2, tid, FUTEX))
+        .fold(Story::default(), |story, (cpu, tid)| {
+            story
+                .on(cpu)
+                .switch(1, 0, Left::Ready, tid)
+                .exit(2, tid, FUTEX)
+        })
         .on(0);
     let window = story
         .enter(2, 101, FUTEX)
@@ -143,26 +184,61 @@ fn a_cpu_that_the_server_itself_has_is_no_neighbours() {
         .filter(|p| p.2 == Kind::Cpu)
         .map(|p| (p.0, p.1, p.3))
         .collect();
-    assert_eq!(waits, [(10, 20, Whom::Server), (20, 25, Whom::Thread(301)), (25, 30, Whom::Thread(401))]);
+    assert_eq!(
+        waits,
+        [
+            (10, 20, Whom::Server),
+            (20, 25, Whom::Thread(301)),
+            (25, 30, Whom::Thread(401))
+        ]
+    );
 }
 
 #[test]
 fn of_many_cpus_those_who_have_them_when_the_wait_begins_share_in_it_unless_one_idles() {
-    let has = |story: Story, cpu: u16, tid: i32| story.on(cpu).switch(1, 0, Left::Ready, tid).exit(2, tid, FUTEX);
+    let has = |story: Story, cpu: u16, tid: i32| {
+        story
+            .on(cpu)
+            .switch(1, 0, Left::Ready, tid)
+            .exit(2, tid, FUTEX)
+    };
     let waits = |idle: Option<u16>| {
         let story = (1..20)
             .filter(|cpu| Some(*cpu) != idle)
-            .fold(Story::default(), |story, cpu| has(story, cpu, 300 + i32::from(cpu)));
-        let story = idle.into_iter().fold(story, |story, cpu| story.on(cpu).switch(2, 399, Left::Blocked, 0)).on(1);
-        let story = story.switch(20, 301, Left::Ready, 302).on(0).enter(3, 101, FUTEX).exit(4, 101, FUTEX);
-        let window = story.switch(10, 101, Left::Ready, 201).switch(30, 201, Left::Ready, 101).window(0, 40);
+            .fold(Story::default(), |story, cpu| {
+                has(story, cpu, 300 + i32::from(cpu))
+            });
+        let story = idle
+            .into_iter()
+            .fold(story, |story, cpu| {
+                story.on(cpu).switch(2, 399, Left::Blocked, 0)
+            })
+            .on(1);
+        let story = story
+            .switch(20, 301, Left::Ready, 302)
+            .on(0)
+            .enter(3, 101, FUTEX)
+            .exit(4, 101, FUTEX);
+        let window = story
+            .switch(10, 101, Left::Ready, 201)
+            .switch(30, 201, Left::Ready, 101)
+            .window(0, 40);
         let cpus: Vec<u16> = (0..20).collect();
-        let pieces = walked_on(&cpus, &window, 101, 5, 40).into_iter().filter(|p| p.2 == Kind::Cpu);
+        let pieces = walked_on(&cpus, &window, 101, 5, 40)
+            .into_iter()
+            .filter(|p| p.2 == Kind::Cpu);
         pieces.map(|p| (p.0, p.1, p.3)).collect::<Vec<_>>()
     };
     let shared = waits(None);
-    assert_eq!((shared.len(), shared[0], shared[1]), (20, (10, 11, Whom::Client), (11, 12, Whom::Thread(301))));
-    assert_eq!(waits(Some(19)), [(10, 30, Whom::Client)], "a CPU far from the queue's idles");
+    assert_eq!(
+        (shared.len(), shared[0], shared[1]),
+        (20, (10, 11, Whom::Client), (11, 12, Whom::Thread(301)))
+    );
+    assert_eq!(
+        waits(Some(19)),
+        [(10, 30, Whom::Client)],
+        "a CPU far from the queue's idles"
+    );
 }
 
 #[test]
@@ -178,7 +254,10 @@ fn a_request_that_a_throttle_holds_back_is_told_from_one_in_the_queue() {
         .in_interrupt()
         .switch(32, 301, Left::Ready, 101)
         .window(0, 40);
-    let kinds: Vec<_> = walked(&window, 101, 2, 32).into_iter().map(|p| (p.0, p.1, p.2)).collect();
+    let kinds: Vec<_> = walked(&window, 101, 2, 32)
+        .into_iter()
+        .map(|p| (p.0, p.1, p.2))
+        .collect();
     assert_eq!(
         kinds,
         [
@@ -192,7 +271,8 @@ fn a_request_that_a_throttle_holds_back_is_told_from_one_in_the_queue() {
 }
 
 #[test]
-fn a_worker_that_was_idle_when_the_wait_began_did_nothing_for_it_until_it_was_given_the_end_of_the_io() {
+fn a_worker_that_was_idle_when_the_wait_began_did_nothing_for_it_until_it_was_given_the_end_of_the_io()
+ {
     // 101's I/O is held back. 401, a worker of the kernel, serves others meanwhile, and is then given the end of the
     // I/O.
     let told = |wake_up_is_told: bool| {
@@ -207,7 +287,11 @@ fn a_worker_that_was_idle_when_the_wait_began_did_nothing_for_it_until_it_was_gi
             .disk(52, 402, DiskStep::Issued)
             .disk(60, 0, DiskStep::Completed)
             .in_interrupt();
-        let story = if wake_up_is_told { story.waking(61, 0, 401).in_interrupt() } else { story };
+        let story = if wake_up_is_told {
+            story.waking(61, 0, 401).in_interrupt()
+        } else {
+            story
+        };
         let window = story
             .switch(62, 0, Left::Ready, 401)
             .waking(65, 401, 101)
@@ -215,7 +299,10 @@ fn a_worker_that_was_idle_when_the_wait_began_did_nothing_for_it_until_it_was_gi
             .switch(70, 0, Left::Ready, 101)
             .exit(71, 101, FSYNC)
             .window(0, 80);
-        walked(&window, 101, 2, 70).into_iter().map(|p| (p.0, p.1, p.2)).collect::<Vec<_>>()
+        walked(&window, 101, 2, 70)
+            .into_iter()
+            .map(|p| (p.0, p.1, p.2))
+            .collect::<Vec<_>>()
     };
     assert_eq!(
         told(true),
@@ -230,12 +317,27 @@ fn a_worker_that_was_idle_when_the_wait_began_did_nothing_for_it_until_it_was_gi
         ]
     );
     // The kernel may give it work without a wake-up that is told.
-    assert_eq!(told(false)[..3], [(2, 50, Kind::DiskHeld), (50, 52, Kind::DiskQueue), (52, 60, Kind::DiskDevice)]);
+    assert_eq!(
+        told(false)[..3],
+        [
+            (2, 50, Kind::DiskHeld),
+            (50, 52, Kind::DiskQueue),
+            (52, 60, Kind::DiskDevice)
+        ]
+    );
 }
 
 #[test]
 fn time_in_the_device_beside_others_io_names_them_and_a_kernel_threads_io_is_nobodys() {
-    let other = |tid: u64, step| What::Disk { step, io: Io { device: 1, sector: 100 * tid, sectors: 64, write: true } };
+    let other = |tid: u64, step| What::Disk {
+        step,
+        io: Io {
+            device: 1,
+            sector: 100 * tid,
+            sectors: 64,
+            write: true,
+        },
+    };
     let window = Story::default()
         .then(1, 301, other(301, DiskStep::Issued))
         .then(2, 401, other(401, DiskStep::Issued))
@@ -250,7 +352,10 @@ fn time_in_the_device_beside_others_io_names_them_and_a_kernel_threads_io_is_nob
         .in_interrupt()
         .then(60, 0, other(401, DiskStep::Completed))
         .window(0, 80);
-    let found: Vec<_> = walked(&window, 101, 6, 51).into_iter().map(|p| (p.0, p.1, p.2, p.3)).collect();
+    let found: Vec<_> = walked(&window, 101, 6, 51)
+        .into_iter()
+        .map(|p| (p.0, p.1, p.2, p.3))
+        .collect();
     let nobody = Whom::Nobody;
     assert_eq!(
         found,
@@ -264,7 +369,17 @@ fn time_in_the_device_beside_others_io_names_them_and_a_kernel_threads_io_is_nob
 
 #[test]
 fn what_no_event_tells_is_not_followed() {
-    let window = Story::default().enter(10, 101, FUTEX).switch(11, 101, Left::Blocked, 0).window(0, 50);
-    assert_eq!(walked(&window, 101, 11, 50), [(11, 50, Kind::Lock, Whom::Nobody, vec![])], "the window ended first");
-    assert_eq!(walked(&window, 999, 0, 50), [(0, 50, Kind::NotFollowed, Whom::Nobody, vec![])]);
+    let window = Story::default()
+        .enter(10, 101, FUTEX)
+        .switch(11, 101, Left::Blocked, 0)
+        .window(0, 50);
+    assert_eq!(
+        walked(&window, 101, 11, 50),
+        [(11, 50, Kind::Lock, Whom::Nobody, vec![])],
+        "the window ended first"
+    );
+    assert_eq!(
+        walked(&window, 999, 0, 50),
+        [(0, 50, Kind::NotFollowed, Whom::Nobody, vec![])]
+    );
 }

@@ -21,16 +21,33 @@ pub(super) struct Tally {
 
 /// Whether a kernel function sets pages to zero. The architectures and versions call it differently.
 pub(super) fn clears(function: &str) -> bool {
-    ["clear_page", "clear_pages", "__clear_page", "__pi_clear_page", "clear_user_highpage", "clear_huge_page", "memset"]
-        .iter()
-        .any(|name| function.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_')))
+    [
+        "clear_page",
+        "clear_pages",
+        "__clear_page",
+        "__pi_clear_page",
+        "clear_user_highpage",
+        "clear_huge_page",
+        "memset",
+    ]
+    .iter()
+    .any(|name| {
+        function
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    })
 }
 
 /// Whether an innermost chain is the taking of the page-table lock by a fault that has just cleared a page.
 fn waits_for_stores(chain: &[&str]) -> bool {
-    let lock =
-        chain.iter().take(2).any(|f| f.starts_with("_raw_spin_lock") || f.starts_with("native_queued_spin_lock"));
-    lock && chain.iter().take(4).any(|f| f.contains("pte_offset_map_lock") || f.starts_with("do_anonymous_page"))
+    let lock = chain
+        .iter()
+        .take(2)
+        .any(|f| f.starts_with("_raw_spin_lock") || f.starts_with("native_queued_spin_lock"));
+    lock && chain
+        .iter()
+        .take(4)
+        .any(|f| f.contains("pte_offset_map_lock") || f.starts_with("do_anonymous_page"))
 }
 
 /// Whether a kernel function is where a page fault enters, or handles it.
@@ -61,7 +78,8 @@ impl Tally {
                 // The timer's own functions may lie above the interrupted one; a huge page is cleared by a loop of its
                 // own.
                 self.clear += u64::from(
-                    chain.iter().take(3).any(|f| clears(f)) || chain.iter().any(|f| f.starts_with("folio_zero_user")),
+                    chain.iter().take(3).any(|f| clears(f))
+                        || chain.iter().any(|f| f.starts_with("folio_zero_user")),
                 );
                 self.stores += u64::from(waits_for_stores(chain));
             }
@@ -102,21 +120,48 @@ mod tests {
             "handle_mm_fault",
         ]);
         t.add(&["__lruvec_stat_mod", "handle_mm_fault", "asm_exc_page_fault"]);
-        t.add(&["free_unref_folios", "unmap_region", "__vm_munmap", "__x64_sys_munmap", "do_syscall_64"]);
+        t.add(&[
+            "free_unref_folios",
+            "unmap_region",
+            "__vm_munmap",
+            "__x64_sys_munmap",
+            "do_syscall_64",
+        ]);
         t.add(&["mas_find", "do_mmap", "ksys_mmap_pgoff", "do_syscall_64"]);
         t.add(&["entry_SYSCALL_64"]);
         t.add(&[]);
-        assert_eq!(t, Tally { all: 8, clear: 1, stores: 1, fault: 4, unmap: 1, map: 1, user: 1 });
+        assert_eq!(
+            t,
+            Tally {
+                all: 8,
+                clear: 1,
+                stores: 1,
+                fault: 4,
+                unmap: 1,
+                map: 1,
+                user: 1
+            }
+        );
     }
 
     #[test]
     fn functions_that_clear_pages_are_known_by_their_names() {
-        for name in
-            ["clear_page_erms", "clear_page_rep", "clear_page_orig", "clear_page", "__pi_clear_page", "clear_huge_page"]
-        {
+        for name in [
+            "clear_page_erms",
+            "clear_page_rep",
+            "clear_page_orig",
+            "clear_page",
+            "__pi_clear_page",
+            "clear_huge_page",
+        ] {
             assert!(clears(name), "{name}");
         }
-        for name in ["clear_pageblock", "get_page_from_freelist", "memset32x", "clear_bit"] {
+        for name in [
+            "clear_pageblock",
+            "get_page_from_freelist",
+            "memset32x",
+            "clear_bit",
+        ] {
             assert!(!clears(name), "{name}");
         }
     }

@@ -42,8 +42,13 @@ fn most_connections(options: &Options) -> usize {
 }
 
 /// The words of a command.
-pub(crate) fn words<'a>(program: &Path, args: impl IntoIterator<Item = &'a &'a str>) -> Vec<OsString> {
-    std::iter::once(program.into()).chain(args.into_iter().map(OsString::from)).collect()
+pub(crate) fn words<'a>(
+    program: &Path,
+    args: impl IntoIterator<Item = &'a &'a str>,
+) -> Vec<OsString> {
+    std::iter::once(program.into())
+        .chain(args.into_iter().map(OsString::from))
+        .collect()
 }
 
 /// A private server that answers.
@@ -74,20 +79,31 @@ impl Restart {
         scratch: &mut Scratch,
         answers: impl FnMut() -> Result<(), QueryError>,
     ) -> Result<Server, WorkloadError> {
-        self.home.serve(scratch, self.what, self.home.command(&self.words)?, answers)
+        self.home
+            .serve(scratch, self.what, self.home.command(&self.words)?, answers)
     }
 
     /// Ends the server in good order and starts it again, with the data that it has.
     ///
     /// # Errors
     /// It does not end in time, or does not serve again.
-    pub fn again(&self, mut server: Server, target: &Target, scratch: &mut Scratch) -> Result<Server, WorkloadError> {
-        let failed = |e: &dyn std::fmt::Display| Failed(format!("{} could not be ended: {e}", self.what));
+    pub fn again(
+        &self,
+        mut server: Server,
+        target: &Target,
+        scratch: &mut Scratch,
+    ) -> Result<Server, WorkloadError> {
+        let failed =
+            |e: &dyn std::fmt::Display| Failed(format!("{} could not be ended: {e}", self.what));
         child::signal(server.pid(), self.end).map_err(|e| failed(&e))?;
-        let ended = child::wait_deadline(&mut server.child, Instant::now() + READY_DEADLINE).map_err(|e| failed(&e))?;
+        let ended = child::wait_deadline(&mut server.child, Instant::now() + READY_DEADLINE)
+            .map_err(|e| failed(&e))?;
         scratch.stop(server).map_err(|e| failed(&e))?;
         if ended.is_none() {
-            return Err(failed(&format!("it was still there after {} s", READY_DEADLINE.as_secs())));
+            return Err(failed(&format!(
+                "it was still there after {} s",
+                READY_DEADLINE.as_secs()
+            )));
         }
         self.serve(scratch, || open(target).map(drop))
     }
@@ -111,9 +127,15 @@ impl Home {
         let shown = dir.display().to_string();
         let make = || {
             let dir = ServerDir::make(dir, Account::for_server(users))?;
-            Ok(Home { data: dir.hand_over("data")?, run: dir.hand_over("run")?, dir })
+            Ok(Home {
+                data: dir.hand_over("data")?,
+                run: dir.hand_over("run")?,
+                dir,
+            })
         };
-        make().map_err(|e: std::io::Error| Failed(format!("cannot make the server's directory {shown}: {e}")))
+        make().map_err(|e: std::io::Error| {
+            Failed(format!("cannot make the server's directory {shown}: {e}"))
+        })
     }
 
     /// Where a socket of this name is, when the system can take so long a path, and whose server listens there.
@@ -126,16 +148,23 @@ impl Home {
             );
             return Err(WorkloadError::Setting(sentence));
         }
-        let uid = self.dir.account.map_or(rustix::process::geteuid().as_raw(), |account| account.uid);
+        let uid = self
+            .dir
+            .account
+            .map_or(rustix::process::geteuid().as_raw(), |account| account.uid);
         Ok(Address::Private(path, uid))
     }
 
     /// A command as the server's user, with its output in the log.
     pub(crate) fn command(&self, words: &[OsString]) -> Result<Command, WorkloadError> {
-        let (first, rest) = words.split_first().ok_or_else(|| Failed("an empty command".to_owned()))?;
+        let (first, rest) = words
+            .split_first()
+            .ok_or_else(|| Failed("an empty command".to_owned()))?;
         let mut command = Command::new(first);
         command.args(rest);
-        self.dir.set_up(&mut command, &self.run).map_err(|e| Failed(format!("no descriptor can be had: {e}")))?;
+        self.dir
+            .set_up(&mut command, &self.run)
+            .map_err(|e| Failed(format!("no descriptor can be had: {e}")))?;
         Ok(command)
     }
 
@@ -145,16 +174,27 @@ impl Home {
     }
 
     /// Runs a command to its end.
-    pub(crate) fn run(&self, scratch: &mut Scratch, what: &str, mut command: Command) -> Result<(), WorkloadError> {
+    pub(crate) fn run(
+        &self,
+        scratch: &mut Scratch,
+        what: &str,
+        mut command: Command,
+    ) -> Result<(), WorkloadError> {
         let failed = |e: &dyn std::fmt::Display| Failed(format!("{what} could not be run: {e}"));
         let mut running = scratch.spawn(&mut command).map_err(|e| failed(&e))?;
-        let status =
-            child::wait_deadline(&mut running.child, Instant::now() + INIT_DEADLINE).map_err(|e| failed(&e))?;
+        let status = child::wait_deadline(&mut running.child, Instant::now() + INIT_DEADLINE)
+            .map_err(|e| failed(&e))?;
         scratch.stop(running).map_err(|e| failed(&e))?;
         match status {
             Some(status) if status.success() => Ok(()),
-            Some(status) => Err(Failed(format!("{what} failed ({status}): {}", self.last_words()))),
-            None => Err(Failed(format!("{what} did not end within {} s", INIT_DEADLINE.as_secs()))),
+            Some(status) => Err(Failed(format!(
+                "{what} failed ({status}): {}",
+                self.last_words()
+            ))),
+            None => Err(Failed(format!(
+                "{what} did not end within {} s",
+                INIT_DEADLINE.as_secs()
+            ))),
         }
     }
 
@@ -167,8 +207,9 @@ impl Home {
         mut answers: impl FnMut() -> Result<(), QueryError>,
     ) -> Result<Server, WorkloadError> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let mut server =
-            scratch.spawn(&mut command).map_err(|e| Failed(format!("{what} could not be started ({program}): {e}")))?;
+        let mut server = scratch
+            .spawn(&mut command)
+            .map_err(|e| Failed(format!("{what} could not be started ({program}): {e}")))?;
         let deadline = Instant::now() + READY_DEADLINE;
         let problem = loop {
             match answers() {
@@ -183,7 +224,10 @@ impl Home {
                 }
             }
             if let Ok(Some(status)) = server.child.try_wait() {
-                break format!("{what} ended instead of serving ({status}): {}", self.last_words());
+                break format!(
+                    "{what} ended instead of serving ({status}): {}",
+                    self.last_words()
+                );
             }
             std::thread::sleep(Duration::from_millis(5));
         };
@@ -195,8 +239,14 @@ impl Home {
 /// The first line that names an error, because others follow from it; else the last line.
 fn telling_line(log: &str) -> String {
     let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
-    let error = lines().find(|line| line.contains("ERROR") || line.contains("FATAL") || line.contains("PANIC"));
-    error.or_else(|| lines().next_back()).unwrap_or("it left no word in its log").chars().take(400).collect()
+    let error = lines()
+        .find(|line| line.contains("ERROR") || line.contains("FATAL") || line.contains("PANIC"));
+    error
+        .or_else(|| lines().next_back())
+        .unwrap_or("it left no word in its log")
+        .chars()
+        .take(400)
+        .collect()
 }
 
 #[cfg(test)]
@@ -215,6 +265,11 @@ mod tests {
     fn a_socket_path_that_is_too_long_is_told() {
         let base = tempfile::tempdir().unwrap();
         let home = Home::make(base.path().join("x".repeat(100)), &["nobody"]).unwrap();
-        assert!(home.socket("server.sock").unwrap_err().to_string().contains("too long"));
+        assert!(
+            home.socket("server.sock")
+                .unwrap_err()
+                .to_string()
+                .contains("too long")
+        );
     }
 }

@@ -20,8 +20,18 @@ pub(crate) fn programs() -> Result<Programs, String> {
                     the address of a server with --set url=postgres://…";
     let initdb = find_program(&["initdb"], &postgresql_versions()).ok_or(not_here)?;
     // Both of one version: the server beside initdb.
-    let server = initdb.canonicalize().unwrap_or_else(|_| initdb.clone()).with_file_name("postgres");
-    if server.exists() { Ok(Programs { server, install: initdb }) } else { Err(not_here.to_owned()) }
+    let server = initdb
+        .canonicalize()
+        .unwrap_or_else(|_| initdb.clone())
+        .with_file_name("postgres");
+    if server.exists() {
+        Ok(Programs {
+            server,
+            install: initdb,
+        })
+    } else {
+        Err(not_here.to_owned())
+    }
 }
 
 /// Makes a server's new directory `dir` with its data, and tells how to log in and with which words the server starts.
@@ -35,8 +45,12 @@ pub(crate) fn prepare(
     let home = Home::make(dir, &["postgres", "nobody"])?;
     let address = home.socket(".s.PGSQL.5432")?;
     // A small segment of System V shared memory stays behind when the server is killed.
-    let note = Undo::RemoveSegment { note: home.data.join("postmaster.pid") };
-    scratch.record(note).map_err(|e| Failed(format!("the journal could not be written: {e}")))?;
+    let note = Undo::RemoveSegment {
+        note: home.data.join("postmaster.pid"),
+    };
+    scratch
+        .record(note)
+        .map_err(|e| Failed(format!("the journal could not be written: {e}")))?;
     let data = home.data.display().to_string();
     let args = [
         "--username=fingerpost",
@@ -57,19 +71,63 @@ pub(crate) fn prepare(
         "dynamic_shared_memory_type=mmap".to_owned(),
     ];
     let mut words = words(&server, &["-D", &data]);
-    words.extend(own.into_iter().chain(settings).flat_map(|setting| ["-c".into(), setting.into()]));
-    Ok((home, Login { address, user: "fingerpost".to_owned(), password: None, database: "postgres".to_owned() }, words))
+    words.extend(
+        own.into_iter()
+            .chain(settings)
+            .flat_map(|setting| ["-c".into(), setting.into()]),
+    );
+    Ok((
+        home,
+        Login {
+            address,
+            user: "fingerpost".to_owned(),
+            password: None,
+            database: "postgres".to_owned(),
+        },
+        words,
+    ))
 }
 
 /// Starts a server in a new directory `dir`.
-pub fn start(options: &Options, scratch: &mut Scratch, dir: PathBuf) -> Result<Private, WorkloadError> {
-    let settings = std::iter::once(format!("max_connections={}", most_connections(options)))
-        .chain(options.variables.iter().map(|(name, value)| format!("{name}={value}")));
-    let (home, login, own) = prepare(scratch, dir, "making PostgreSQL's data directory (initdb)", settings)?;
-    let words = options.server_prefix.iter().map(OsString::from).chain(own).collect();
+pub fn start(
+    options: &Options,
+    scratch: &mut Scratch,
+    dir: PathBuf,
+) -> Result<Private, WorkloadError> {
+    let settings = std::iter::once(format!("max_connections={}", most_connections(options))).chain(
+        options
+            .variables
+            .iter()
+            .map(|(name, value)| format!("{name}={value}")),
+    );
+    let (home, login, own) = prepare(
+        scratch,
+        dir,
+        "making PostgreSQL's data directory (initdb)",
+        settings,
+    )?;
+    let words = options
+        .server_prefix
+        .iter()
+        .map(OsString::from)
+        .chain(own)
+        .collect();
     // "Fast shutdown" of its manual: clients are sent away.
-    let restart = Restart { home, what: "PostgreSQL", words, end: libc::SIGINT };
+    let restart = Restart {
+        home,
+        what: "PostgreSQL",
+        words,
+        end: libc::SIGINT,
+    };
     let server = restart.serve(scratch, || PgConnection::connect(&login).map(drop))?;
-    let target = Target::Server { protocol: Protocol::Postgres, login, storage: None };
-    Ok(Private { server, target, restart })
+    let target = Target::Server {
+        protocol: Protocol::Postgres,
+        login,
+        storage: None,
+    };
+    Ok(Private {
+        server,
+        target,
+        restart,
+    })
 }

@@ -30,14 +30,20 @@ impl<T> Default for Post<T> {
 impl<T> Post<T> {
     /// Leaves something.
     pub fn leave(&self, what: T) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(what);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(what);
         self.1.notify_one();
     }
 
     /// Waits for what was left first.
     pub fn take(&self) -> T {
         let place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut place = self.1.wait_while(place, |left| left.is_empty()).unwrap_or_else(PoisonError::into_inner);
+        let mut place = self
+            .1
+            .wait_while(place, |left| left.is_empty())
+            .unwrap_or_else(PoisonError::into_inner);
         place.pop_front().expect("it was waited for")
     }
 }
@@ -60,7 +66,10 @@ pub struct SyncedFile {
 impl SyncedFile {
     /// A new one in this directory.
     pub fn new(dir: &Path) -> io::Result<SyncedFile> {
-        Ok(SyncedFile { file: nameless(dir, "truth", OFlags::empty())?, page: [b'x'; WRITE] })
+        Ok(SyncedFile {
+            file: nameless(dir, "truth", OFlags::empty())?,
+            page: [b'x'; WRITE],
+        })
     }
 
     /// Writes and syncs, at least once, until this time.
@@ -78,7 +87,11 @@ impl SyncedFile {
 
 /// A file of this process in this directory, to be read and written, that has no name any more.
 pub fn nameless(dir: &Path, whose: &str, flags: OFlags) -> io::Result<File> {
-    let path = dir.join(format!("{whose}-{}-{}", std::process::id(), fastrand::u64(..)));
+    let path = dir.join(format!(
+        "{whose}-{}-{}",
+        std::process::id(),
+        fastrand::u64(..)
+    ));
     let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
     std::fs::remove_file(&path)?;

@@ -50,12 +50,20 @@ impl Lock {
     /// Starts the holder, whose file is in this directory, and the thread that may take its CPU.
     pub fn new(dir: &Path) -> io::Result<Lock> {
         let shared = Arc::<Shared>::default();
-        let (for_holder, for_burner, dir) = (Arc::clone(&shared), Arc::clone(&shared), dir.to_owned());
+        let (for_holder, for_burner, dir) =
+            (Arc::clone(&shared), Arc::clone(&shared), dir.to_owned());
         let who = Arc::new(Post::default());
         let tell = Arc::clone(&who);
-        thread::Builder::new().name("lock-holder".to_owned()).spawn(move || hold(&for_holder, &dir, &tell))?;
-        thread::Builder::new().name("cpu-taker".to_owned()).spawn(move || take_cpu(&for_burner))?;
-        Ok(Lock { shared, holder: who.take()? })
+        thread::Builder::new()
+            .name("lock-holder".to_owned())
+            .spawn(move || hold(&for_holder, &dir, &tell))?;
+        thread::Builder::new()
+            .name("cpu-taker".to_owned())
+            .spawn(move || take_cpu(&for_burner))?;
+        Ok(Lock {
+            shared,
+            holder: who.take()?,
+        })
     }
 
     /// Until the holder has the lock: before a stage, not in it.
@@ -71,7 +79,11 @@ impl Lock {
     /// apart afterwards.
     pub fn wait_for(&self, order: Order) -> (i32, Used) {
         self.shared.orders.leave(order);
-        let used = *self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = *self
+            .shared
+            .lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         self.shared.returned.leave(());
         (self.holder, used)
     }
@@ -114,7 +126,10 @@ fn hold(shared: &Shared, dir: &Path, tell: &Post<io::Result<i32>>) {
             _ => compute_until(until),
         }
         let now = account.now();
-        *used = Used { cpu: now.cpu - asleep.cpu, ready: now.ready - asleep.ready };
+        *used = Used {
+            cpu: now.cpu - asleep.cpu,
+            ready: now.ready - asleep.ready,
+        };
         drop(used);
         if order.kind == Kind::LockStarves {
             let _ = affinity::pin(&all);

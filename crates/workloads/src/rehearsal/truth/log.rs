@@ -88,7 +88,9 @@ pub struct Account {
 impl Account {
     /// Of the calling thread. Where the kernel keeps no account of waiting, none is told.
     pub fn own() -> Account {
-        Account { schedstat: File::open("/proc/thread-self/schedstat").ok() }
+        Account {
+            schedstat: File::open("/proc/thread-self/schedstat").ok(),
+        }
     }
 
     /// Now.
@@ -105,7 +107,12 @@ impl Account {
     fn ready(&self) -> Option<u64> {
         let mut text = [0; 64];
         let n = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;
-        std::str::from_utf8(&text[..n]).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+        std::str::from_utf8(&text[..n])
+            .ok()?
+            .split_ascii_whitespace()
+            .nth(1)?
+            .parse()
+            .ok()
     }
 }
 

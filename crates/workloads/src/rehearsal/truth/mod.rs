@@ -43,7 +43,18 @@ impl Kind {
     /// Every kind.
     pub const ALL: [Kind; 10] = {
         use Kind::*;
-        [Work, Calls, LockWorks, LockSyncs, LockStarves, Disk, Timer, PeerSleeps, PeerWorks, Memory]
+        [
+            Work,
+            Calls,
+            LockWorks,
+            LockSyncs,
+            LockStarves,
+            Disk,
+            Timer,
+            PeerSleeps,
+            PeerWorks,
+            Memory,
+        ]
     };
 }
 
@@ -91,14 +102,27 @@ impl Mix {
         let count = random.usize(2..=5);
         // From 100 µs to 1.6 ms, evenly over the powers.
         let mut micros = |least: f64| (least * 2f64.powf(4.0 * random.f64())) as u32;
-        let orders: Vec<Order> = kinds[..count].iter().map(|&kind| Order { kind, micros: micros(100.0) }).collect();
+        let orders: Vec<Order> = kinds[..count]
+            .iter()
+            .map(|&kind| Order {
+                kind,
+                micros: micros(100.0),
+            })
+            .collect();
         // Longer than all that a request does otherwise, so that the slow ones are those that have it.
         let slow = micros(8000.0);
         Mix {
             seed,
-            shape: if random.bool() { Shape::Threads } else { Shape::Pool },
+            shape: if random.bool() {
+                Shape::Threads
+            } else {
+                Shape::Pool
+            },
             most: random.usize(1..=4),
-            slow: Some(Order { kind: Kind::ALL[random.usize(..Kind::ALL.len())], micros: slow }),
+            slow: Some(Order {
+                kind: Kind::ALL[random.usize(..Kind::ALL.len())],
+                micros: slow,
+            }),
             orders,
         }
     }
@@ -109,7 +133,11 @@ impl Mix {
             micros: (f64::from(order.micros) * (0.5 + random.f64())) as u32,
             ..order
         };
-        let count = if self.orders.is_empty() { 0 } else { random.usize(1..=self.most.max(1)) };
+        let count = if self.orders.is_empty() {
+            0
+        } else {
+            random.usize(1..=self.most.max(1))
+        };
         let mut request: Vec<Order> = Vec::with_capacity(count + 1);
         for _ in 0..count {
             let order = self.orders[random.usize(..self.orders.len())];
@@ -131,23 +159,50 @@ mod tests {
         assert_eq!(Mix::draw(7), Mix::draw(7));
         let mixes: Vec<Mix> = (0..200).map(Mix::draw).collect();
         for kind in Kind::ALL {
-            assert!(mixes.iter().filter(|m| m.orders.iter().any(|d| d.kind == kind)).count() > 20, "{kind:?}");
-            assert!(mixes.iter().any(|m| m.slow.is_some_and(|d| d.kind == kind)), "{kind:?}");
+            assert!(
+                mixes
+                    .iter()
+                    .filter(|m| m.orders.iter().any(|d| d.kind == kind))
+                    .count()
+                    > 20,
+                "{kind:?}"
+            );
+            assert!(
+                mixes.iter().any(|m| m.slow.is_some_and(|d| d.kind == kind)),
+                "{kind:?}"
+            );
         }
-        assert!(mixes.iter().any(|m| m.shape == Shape::Pool) && mixes.iter().any(|m| m.shape == Shape::Threads));
+        assert!(
+            mixes.iter().any(|m| m.shape == Shape::Pool)
+                && mixes.iter().any(|m| m.shape == Shape::Threads)
+        );
     }
 
     #[test]
     fn one_request_of_a_hundred_has_the_slow_stage() {
         let mix = Mix {
-            slow: Some(Order { kind: Kind::Timer, micros: 9 }),
-            orders: vec![Order { kind: Kind::Work, micros: 100 }],
+            slow: Some(Order {
+                kind: Kind::Timer,
+                micros: 9,
+            }),
+            orders: vec![Order {
+                kind: Kind::Work,
+                micros: 100,
+            }],
             ..Mix::draw(1)
         };
         let mut random = fastrand::Rng::with_seed(3);
         let requests: Vec<Vec<Order>> = (0..100_000).map(|_| mix.request(&mut random)).collect();
-        let slow = requests.iter().filter(|c| c.last().is_some_and(|d| d.kind == Kind::Timer)).count();
+        let slow = requests
+            .iter()
+            .filter(|c| c.last().is_some_and(|d| d.kind == Kind::Timer))
+            .count();
         assert!((800..1200).contains(&slow), "{slow}");
-        assert!(requests.iter().flatten().all(|d| d.kind == Kind::Timer || (50..150).contains(&d.micros)));
+        assert!(
+            requests
+                .iter()
+                .flatten()
+                .all(|d| d.kind == Kind::Timer || (50..150).contains(&d.micros))
+        );
     }
 }

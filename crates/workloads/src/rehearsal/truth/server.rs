@@ -44,14 +44,19 @@ pub fn main(args: Vec<OsString>) -> Ended {
         clients: recipe.clients,
     });
     let accepting = Arc::clone(&shared);
-    thread::Builder::new().name("acceptor".to_owned()).spawn(move || {
-        let end = match accepting.mix.shape {
-            Shape::Threads => thread_per_connection(&listener, &accepting),
-            Shape::Pool => loop_and_pool(&listener, &accepting),
-        };
-        println!("{}", refusal(end.err().map_or_else(String::new, |e| e.to_string())));
-        std::process::exit(1);
-    })?;
+    thread::Builder::new()
+        .name("acceptor".to_owned())
+        .spawn(move || {
+            let end = match accepting.mix.shape {
+                Shape::Threads => thread_per_connection(&listener, &accepting),
+                Shape::Pool => loop_and_pool(&listener, &accepting),
+            };
+            println!(
+                "{}",
+                refusal(end.err().map_or_else(String::new, |e| e.to_string()))
+            );
+            std::process::exit(1);
+        })?;
     println!("{port}");
     for line in lines {
         line?;
@@ -99,7 +104,10 @@ fn thread_per_connection(listener: &TcpListener, shared: &Arc<Shared>) -> io::Re
 fn ask(stream: &Arc<TcpStream>) -> io::Result<Option<Asked>> {
     let mut request = [0; REQUEST];
     match (&**stream).read_exact(&mut request) {
-        Ok(()) => Ok(Some(Asked { stream: Arc::clone(stream), received: monotonic_ns() })),
+        Ok(()) => Ok(Some(Asked {
+            stream: Arc::clone(stream),
+            received: monotonic_ns(),
+        })),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(e) => Err(e),
     }
@@ -109,13 +117,17 @@ fn ask(stream: &Arc<TcpStream>) -> io::Result<Option<Asked>> {
 fn loop_and_pool(listener: &TcpListener, shared: &Arc<Shared>) -> io::Result<()> {
     for number in 0..shared.clients as u64 {
         let shared = Arc::clone(shared);
-        thread::Builder::new().name("pool".to_owned()).spawn(move || {
-            let Ok(mut worker) = Worker::new(&shared, number) else { return };
-            loop {
-                // A client that has left is no error.
-                let _ = worker.answer(&shared.asked.take());
-            }
-        })?;
+        thread::Builder::new()
+            .name("pool".to_owned())
+            .spawn(move || {
+                let Ok(mut worker) = Worker::new(&shared, number) else {
+                    return;
+                };
+                loop {
+                    // A client that has left is no error.
+                    let _ = worker.answer(&shared.asked.take());
+                }
+            })?;
     }
     let mut streams: Vec<Arc<TcpStream>> = Vec::new();
     loop {
@@ -149,16 +161,30 @@ struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a Shared, number: u64) -> io::Result<Worker<'a>> {
-        let random = fastrand::Rng::with_seed(shared.mix.seed.wrapping_mul(1_000_003).wrapping_add(number));
-        Ok(Worker { shared, stages: Stages::new(&shared.dir, shared.peer)?, random, answer: vec![b'x'; shared.answer] })
+        let random =
+            fastrand::Rng::with_seed(shared.mix.seed.wrapping_mul(1_000_003).wrapping_add(number));
+        Ok(Worker {
+            shared,
+            stages: Stages::new(&shared.dir, shared.peer)?,
+            random,
+            answer: vec![b'x'; shared.answer],
+        })
     }
 
     fn answer(&mut self, asked: &Asked) -> io::Result<()> {
         let request = self.shared.mix.request(&mut self.random);
-        let stages = request.into_iter().map(|order| self.stages.stage(order)).collect::<io::Result<Vec<_>>>()?;
+        let stages = request
+            .into_iter()
+            .map(|order| self.stages.stage(order))
+            .collect::<io::Result<Vec<_>>>()?;
         let answered = monotonic_ns();
         (&*asked.stream).write_all(&self.answer)?;
-        self.shared.log.add(Served { tid: own_tid(), received: asked.received, answered, stages });
+        self.shared.log.add(Served {
+            tid: own_tid(),
+            received: asked.received,
+            answered,
+            stages,
+        });
         self.stages.forget()
     }
 }

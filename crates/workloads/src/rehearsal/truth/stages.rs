@@ -72,7 +72,10 @@ impl Stages {
 
     /// Does one stage.
     pub fn stage(&mut self, order: Order) -> io::Result<Stage> {
-        if matches!(order.kind, Kind::LockWorks | Kind::LockSyncs | Kind::LockStarves) {
+        if matches!(
+            order.kind,
+            Kind::LockWorks | Kind::LockSyncs | Kind::LockStarves
+        ) {
             self.lock.until_held();
         }
         let begun = self.account.now();
@@ -81,7 +84,9 @@ impl Stages {
         match order.kind {
             Kind::Work => compute_until(until),
             Kind::Calls => self.call_until(until)?,
-            Kind::LockWorks | Kind::LockSyncs | Kind::LockStarves => other = Some(self.lock.wait_for(order)),
+            Kind::LockWorks | Kind::LockSyncs | Kind::LockStarves => {
+                other = Some(self.lock.wait_for(order))
+            }
             Kind::Disk => self.file.write_until(until)?,
             Kind::Timer => std::thread::sleep(Duration::from_micros(u64::from(order.micros))),
             Kind::PeerSleeps | Kind::PeerWorks => self.ask(order)?,
@@ -101,7 +106,14 @@ impl Stages {
         };
         Ok(match other {
             None => own,
-            Some((tid, used)) => Stage { tid, cpu: used.cpu, ready: used.ready, own_ready: ready, own_cpu: cpu, ..own },
+            Some((tid, used)) => Stage {
+                tid,
+                cpu: used.cpu,
+                ready: used.ready,
+                own_ready: ready,
+                own_cpu: cpu,
+                ..own
+            },
         })
     }
 

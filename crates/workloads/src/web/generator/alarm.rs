@@ -18,10 +18,17 @@ pub struct Alarm {
 impl Alarm {
     /// An alarm that is told in `epoll` by this token, and not set yet.
     pub fn new(epoll: &OwnedFd, token: u64) -> Result<Alarm, Errno> {
-        let timer =
-            rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let timer = rustix::time::timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+        )?;
         // Setting it again takes an unread expiry away, so that it is never read.
-        epoll::add(epoll, &timer, epoll::EventData::new_u64(token), EventFlags::IN | EventFlags::ET)?;
+        epoll::add(
+            epoll,
+            &timer,
+            epoll::EventData::new_u64(token),
+            EventFlags::IN | EventFlags::ET,
+        )?;
         Ok(Alarm { timer, set_to: 0 })
     }
 
@@ -31,12 +38,21 @@ impl Alarm {
             return Ok(());
         }
         self.set_to = at;
-        let once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let at = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
+        let once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let at = Timespec {
+            tv_sec: (at / 1_000_000_000) as i64,
+            tv_nsec: (at % 1_000_000_000) as i64,
+        };
         rustix::time::timerfd_settime(
             &self.timer,
             TimerfdTimerFlags::ABSTIME,
-            &Itimerspec { it_interval: once, it_value: at },
+            &Itimerspec {
+                it_interval: once,
+                it_value: at,
+            },
         )
         .map(drop)
     }
@@ -50,8 +66,16 @@ mod tests {
     /// The token of the next event, waited for long enough that only an alarm that never goes off fails.
     fn next(epoll: &OwnedFd) -> Option<u64> {
         let mut events = Vec::with_capacity(4);
-        let patience = Timespec { tv_sec: 10, tv_nsec: 0 };
-        epoll::wait(epoll, rustix::buffer::spare_capacity(&mut events), Some(&patience)).unwrap();
+        let patience = Timespec {
+            tv_sec: 10,
+            tv_nsec: 0,
+        };
+        epoll::wait(
+            epoll,
+            rustix::buffer::spare_capacity(&mut events),
+            Some(&patience),
+        )
+        .unwrap();
         events.first().map(|e: &epoll::Event| e.data.u64())
     }
 

@@ -18,7 +18,13 @@ impl Generator {
         self.turn = (self.turn + 1) % self.requests.len();
         self.turns[index as usize] = self.turn;
         let connection = &mut self.connections[index as usize];
-        (connection.times, connection.asked) = (Times { intended, started: now }, now);
+        (connection.times, connection.asked) = (
+            Times {
+                intended,
+                started: now,
+            },
+            now,
+        );
         self.busy += 1;
         let sent = if connection.socket.is_some() {
             connection.stage = Stage::Sending(0);
@@ -49,8 +55,10 @@ impl Generator {
 
     pub(super) fn on_event(&mut self, token_of_event: u64, flags: EventFlags) {
         let (index, generation) = untoken(token_of_event);
-        let Some(connection) =
-            self.connections.get_mut(index).filter(|c| c.generation == generation && c.socket.is_some())
+        let Some(connection) = self
+            .connections
+            .get_mut(index)
+            .filter(|c| c.generation == generation && c.socket.is_some())
         else {
             return;
         };
@@ -81,7 +89,9 @@ impl Generator {
     fn receive(&mut self, index: u32, hung_up: bool) {
         let connection = &mut self.connections[index as usize];
         while connection.busy() {
-            let Some(socket) = &connection.socket else { return };
+            let Some(socket) = &connection.socket else {
+                return;
+            };
             let n = match rustix::io::read(socket, &mut self.buffer[..]) {
                 Ok(n) => n,
                 Err(Errno::AGAIN) => return,
@@ -97,8 +107,12 @@ impl Generator {
             match connection.parser.feed(&self.buffer[..n], &mut self.heads) {
                 Ok(Progress::More) if n < BUFFER && !hung_up => return,
                 Ok(Progress::More) => {}
-                Ok(Progress::Done(_, used)) if used < n => return self.fail(index, errors::TRAILING),
-                Ok(Progress::Done(done, _)) => return self.complete(index, done.status, done.keep_alive && !hung_up),
+                Ok(Progress::Done(_, used)) if used < n => {
+                    return self.fail(index, errors::TRAILING);
+                }
+                Ok(Progress::Done(done, _)) => {
+                    return self.complete(index, done.status, done.keep_alive && !hung_up);
+                }
                 Err(bad) => return self.fail(index, &bad.to_string()),
             }
         }
@@ -134,11 +148,15 @@ impl Generator {
         if self.last_error.as_deref() != Some(kind) {
             self.last_error = Some(kind.to_owned());
         }
-        self.pausing.push((now + if connected { PAUSE_NS.1 } else { PAUSE_NS.0 }, index));
+        self.pausing
+            .push((now + if connected { PAUSE_NS.1 } else { PAUSE_NS.0 }, index));
     }
 
     pub(super) fn doing(&self) -> Doing {
-        let mut doing = Doing { last_error: self.last_error.clone(), ..Doing::default() };
+        let mut doing = Doing {
+            last_error: self.last_error.clone(),
+            ..Doing::default()
+        };
         for c in &self.connections {
             match c.stage {
                 Stage::Idle => doing.idle += 1,

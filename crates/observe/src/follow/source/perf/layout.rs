@@ -44,9 +44,24 @@ fn fields(kind: Kind) -> &'static [Field] {
         Kind::Fork => &[Number("child_pid", 4)],
         Kind::Sent | Kind::Received => &[Number("sk", 8), Number("ret", 4), Number("flags", 4)],
         Kind::Arrived => &[Number("skaddr", 8)],
-        Kind::State => &[Number("skaddr", 8), Number("newstate", 4), Number("sport", 2), Number("dport", 2)],
-        Kind::Ports => &[Number("skaddr", 8), Number("sport", 2), Number("dport", 2), Number("data_len", 2)],
-        Kind::Disk(_) => &[Number("dev", 4), Number("sector", 8), Number("nr_sector", 4), Array("rwbs", 8)],
+        Kind::State => &[
+            Number("skaddr", 8),
+            Number("newstate", 4),
+            Number("sport", 2),
+            Number("dport", 2),
+        ],
+        Kind::Ports => &[
+            Number("skaddr", 8),
+            Number("sport", 2),
+            Number("dport", 2),
+            Number("data_len", 2),
+        ],
+        Kind::Disk(_) => &[
+            Number("dev", 4),
+            Number("sector", 8),
+            Number("nr_sector", 4),
+            Array("rwbs", 8),
+        ],
         Kind::Memory(..) | Kind::Interrupt(..) => &[],
     }
 }
@@ -81,13 +96,18 @@ pub struct Decoder {
 impl Decoder {
     /// A decoder that also knows these partitions' devices.
     pub fn new(partitions: HashMap<u32, u32>) -> Decoder {
-        Decoder { table: Vec::new(), partitions }
+        Decoder {
+            table: Vec::new(),
+            partitions,
+        }
     }
 
     /// Learns where a tracepoint's fields lie. False when it lacks one, or has one of another size.
     pub fn learn(&mut self, wanted: &Wanted, point: &Tracepoint) -> bool {
         // A sample names its tracepoint by 16 bits.
-        let Ok(id) = u16::try_from(point.id) else { return false };
+        let Ok(id) = u16::try_from(point.id) else {
+            return false;
+        };
         let mut at = [0; 4];
         for (place, field) in at.iter_mut().zip(fields(wanted.kind)) {
             let found = match *field {
@@ -101,7 +121,10 @@ impl Decoder {
         if self.table.len() <= id {
             self.table.resize(id + 1, None);
         }
-        self.table[id] = Some(Resolved { kind: wanted.kind, at });
+        self.table[id] = Some(Resolved {
+            kind: wanted.kind,
+            at,
+        });
         true
     }
 
@@ -110,38 +133,73 @@ impl Decoder {
         let r = (*self.table.get(raw.id() as usize)?)?;
         let what = self.what(r, raw.data)?;
         let interrupt = raw.data.get(2)? & IN_INTERRUPT != 0;
-        Some(Event { time: raw.time, cpu: raw.cpu as u16, interrupt, pid: raw.pid, tid: raw.tid, what })
+        Some(Event {
+            time: raw.time,
+            cpu: raw.cpu as u16,
+            interrupt,
+            pid: raw.pid,
+            tid: raw.tid,
+            what,
+        })
     }
 
     fn what(&self, Resolved { kind, at }: Resolved, data: &[u8]) -> Option<What> {
         Some(match kind {
             Kind::Enter => {
-                let (call, arg) = (long(data, at[0])? as i32, |n: usize| long(data, at[1] + 8 * n));
+                let (call, arg) = (long(data, at[0])? as i32, |n: usize| {
+                    long(data, at[1] + 8 * n)
+                });
                 let args = match i64::from(call) {
                     libc::SYS_mmap => [(arg(2)? << 32) | (arg(3)? & 0xffff_ffff), arg(1)?],
                     _ => [arg(0)?, arg(1)?],
                 };
                 What::Enter { call, args }
             }
-            Kind::Fault => What::Fault { address: long(data, at[0])? },
-            Kind::Exit => What::Exit { call: long(data, at[0])? as i32, result: long(data, at[1])? as i64 },
-            Kind::Switch => What::Switch { left: left(long(data, at[0])?), next: int(data, at[1])? },
-            Kind::Waking => What::Waking { who: int(data, at[0])?, target: int(data, at[1])? as u16 },
-            Kind::Fork => What::Fork { child: int(data, at[0])? },
-            Kind::Sent => What::Sent { socket: long(data, at[0])?, bytes: int(data, at[1])? },
+            Kind::Fault => What::Fault {
+                address: long(data, at[0])?,
+            },
+            Kind::Exit => What::Exit {
+                call: long(data, at[0])? as i32,
+                result: long(data, at[1])? as i64,
+            },
+            Kind::Switch => What::Switch {
+                left: left(long(data, at[0])?),
+                next: int(data, at[1])?,
+            },
+            Kind::Waking => What::Waking {
+                who: int(data, at[0])?,
+                target: int(data, at[1])? as u16,
+            },
+            Kind::Fork => What::Fork {
+                child: int(data, at[0])?,
+            },
+            Kind::Sent => What::Sent {
+                socket: long(data, at[0])?,
+                bytes: int(data, at[1])?,
+            },
             Kind::Received if int(data, at[2])? & MSG_PEEK != 0 => return None,
-            Kind::Received => What::Received { socket: long(data, at[0])?, bytes: int(data, at[1])? },
-            Kind::Arrived => What::Arrived { socket: long(data, at[0])? },
+            Kind::Received => What::Received {
+                socket: long(data, at[0])?,
+                bytes: int(data, at[1])?,
+            },
+            Kind::Arrived => What::Arrived {
+                socket: long(data, at[0])?,
+            },
             Kind::State => What::State {
                 socket: long(data, at[0])?,
                 state: int(data, at[1])? as u8,
                 local: short(data, at[2])?,
                 remote: short(data, at[3])?,
             },
-            Kind::Ports => {
-                What::Ports { socket: long(data, at[0])?, local: short(data, at[1])?, remote: short(data, at[2])? }
-            }
-            Kind::Disk(step) => What::Disk { step, io: self.io(data, at)? },
+            Kind::Ports => What::Ports {
+                socket: long(data, at[0])?,
+                local: short(data, at[1])?,
+                remote: short(data, at[2])?,
+            },
+            Kind::Disk(step) => What::Disk {
+                step,
+                io: self.io(data, at)?,
+            },
             Kind::Memory(work, begin) => What::Memory { work, begin },
             Kind::Interrupt(kind, begin) => What::Interrupt { kind, begin },
         })
@@ -155,9 +213,18 @@ impl Decoder {
         let has = |letters: &[u8]| flags.iter().any(|b| letters.contains(b));
         // A flush has no place on the device: the kernel names it by whatever the field held. Its end is told twice, of
         // the flush itself and of the request that asked for it, which no longer has the flag then.
-        let sector = if sectors == 0 && has(b"FW") { u64::MAX } else { long(data, at[1])? };
+        let sector = if sectors == 0 && has(b"FW") {
+            u64::MAX
+        } else {
+            long(data, at[1])?
+        };
         let device = self.partitions.get(&device).copied().unwrap_or(device);
-        Some(Io { device, sector, sectors, write: has(b"WFD") })
+        Some(Io {
+            device,
+            sector,
+            sectors,
+            write: has(b"WFD"),
+        })
     }
 
     /// The names that a sample tells: of the thread that left its CPU, and of the one that came.
@@ -167,12 +234,18 @@ impl Decoder {
             return None;
         }
         let name = |at: usize| raw.data.get(at..at + NAME_BYTES);
-        Some([(raw.tid, name(r.at[2])?), (int(raw.data, r.at[1])?, name(r.at[3])?)])
+        Some([
+            (raw.tid, name(r.at[2])?),
+            (int(raw.data, r.at[1])?, name(r.at[3])?),
+        ])
     }
 }
 
 fn short(data: &[u8], at: usize) -> Option<u16> {
-    data.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes)
+    data.get(at..at + 2)?
+        .try_into()
+        .ok()
+        .map(u16::from_ne_bytes)
 }
 
 /// The kernel's state bits: dead or zombie, then anything that is a sleep; bit 8 and above mark a preemption.

@@ -14,8 +14,14 @@ fn what_is_optional_is_left_out_by_name_and_what_is_needed_refuses_with_a_senten
     let (points, missing) = without("compaction/mm_compaction_begin").unwrap();
     assert!(missing.contains(&"compaction/mm_compaction_begin"));
     assert_eq!(points.len() + missing.len(), WANTED.len());
-    assert_eq!(points[0].filter.as_deref(), Some("common_pid != 7 && common_pid != 8"));
+    assert_eq!(
+        points[0].filter.as_deref(),
+        Some("common_pid != 7 && common_pid != 8")
+    );
     assert_eq!(points[2].filter, None);
     let sentence = without("sock/sk_data_ready").unwrap_err();
-    assert!(sentence.contains("sock/sk_data_ready") && !sentence.contains('\n'), "{sentence}");
+    assert!(
+        sentence.contains("sock/sk_data_ready") && !sentence.contains('\n'),
+        "{sentence}"
+    );
 }
