@@ -105,9 +105,9 @@ def pairs(paths, calls, delay):
     for name in CALLS:
         count, seconds = calls.get(name, (0, 0.0))
         if count and seconds / requests >= LEAST * latency:
-            yield (f"kernel: {name}", seconds_of(paths, lambda l, n=name: l["component"] == f"kernel: {n}"),
+            yield (f"kernel: {name}", seconds_of(paths, lambda l, n=name: l["class"] == {"system_call": n} and l["side"] != "client"),
                    seconds / requests)
-    ready = seconds_of(paths, lambda l: l["component"] == "waiting for a CPU")
+    ready = seconds_of(paths, lambda l: l["class"] == "cpu" and l["side"] != "client")
     if max(ready, delay / requests) >= LEAST * latency:
         yield "waiting for a CPU", ready, delay / requests
 

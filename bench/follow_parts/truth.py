@@ -13,8 +13,6 @@ ASKS = "Followed requests against the log of a server that stamps its own stages
 MEDIAN, WORST = 0.03, 0.10
 LOCKS = {"lock_works", "lock_syncs", "lock_starves"}
 PEERS = {"peer_sleeps", "peer_works"}
-CPU = "waiting for a CPU"
-IDLE = "idle CPU"
 
 LEAVES = ("work", "calls", "lock: held working", "lock: held syncing", "lock: held waiting for a CPU", "disk", "timer",
           "peer", "memory")
@@ -79,36 +77,39 @@ def woken(leaves, which, chains):
 
 
 def waits_for_idle(leaf):
-    return leaf["component"] == CPU and leaf.get("whom") == IDLE
+    return leaf["class"] == "cpu" and leaf["side"] != "client" and leaf.get("blocker") == "idle"
 
 
 def found(leaves, which):
     """The same by the leaves of the followed requests."""
     shares = dict.fromkeys(LEAVES, 0.0)
     for leaf in leaves:
-        share, chain, layer, component = leaf[which]["share"], leaf.get("chain", []), leaf["layer"], leaf["component"]
-        name = group(layer, component, chain)
+        share = leaf[which]["share"]
+        name = group(leaf)
         if name and not (name == "lock: held waiting for a CPU" and waits_for_idle(leaf)):
             shares[name] += share
     return shares
 
 
-def group(layer, component, chain):
-    on_cpu = component == "server user code" or component.startswith("kernel: ") or component == "interrupts"
-    if any(link.startswith("peer") for link in chain) or component == "waiting for a peer":
+def group(leaf):
+    kind, chain, client = leaf["class"], leaf.get("chain", []), leaf["side"] == "client"
+    own = kind == "user_code" and leaf["side"] == "server"
+    on_cpu = own or (not client and (kind == "interrupt" or isinstance(kind, dict)))
+    disk = kind in ("disk_held", "disk_queue", "disk_device", "disk_file_system")
+    if "peer" in chain or kind == "peer":
         return "peer"
-    if "lock" in chain or component == "waiting for a lock":
-        return ("lock: held working" if on_cpu else "lock: held syncing" if layer == "storage" else
-                "lock: held waiting for a CPU" if component == CPU else None)
-    if layer == "memory":
+    if "lock" in chain or (kind == "lock" and leaf["side"] == "server"):
+        return ("lock: held working" if on_cpu else "lock: held syncing" if disk else
+                "lock: held waiting for a CPU" if kind == "cpu" and not client else None)
+    if kind == "memory" and not client:
         return "memory"
-    if layer == "storage":
+    if disk:
         return "disk"
-    if component == "sleeping":
+    if kind == "timer" and leaf["side"] == "server":
         return "timer"
-    if component == "server user code":
+    if own:
         return "work"
-    if component == "kernel: read":
+    if kind == {"system_call": "read"} and not client:
         return "calls"
     return None
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fingerpost_record::{Param, Run, fixture, text::misleads};
+use fingerpost_record::{Component, Param, Run, fixture, text::misleads};
 
 use crate::support::Home;
 
@@ -42,7 +42,9 @@ fn hostile() -> Run {
     }
     for b in &mut run.budgets {
         b.workload.push_str(HOSTILE);
-        b.parts.iter_mut().for_each(|p| p.component = h());
+        b.parts
+            .iter_mut()
+            .for_each(|p| p.component = Component::Other(h()));
     }
     for f in &mut run.findings {
         f.cause.push_str(HOSTILE);

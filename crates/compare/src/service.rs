@@ -5,10 +5,10 @@
 //! waiting behind other requests of the same service, which more load by itself makes longer, and everything else,
 //! which it does not.
 
-use fingerpost_diagnose::places::{Place, name};
+use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::wording::doing;
 use fingerpost_record::paths::Leaf;
-use fingerpost_record::{Params, Paths, Unit};
+use fingerpost_record::{Blocker, Link, Params, Paths, Unit, WaitClass};
 use serde::Serialize;
 
 use crate::row::Row;
@@ -244,8 +244,8 @@ impl Load {
 /// Whether this is waiting behind other requests of the same service, which becomes longer with more of them: for its
 /// own thread, for a CPU that it or its clients have, for a lock, for its own I/O.
 fn is_behind_others(leaf: &Leaf) -> bool {
-    let queued = leaf.chain.iter().any(|link| link == "queue");
-    let own_disk = leaf.component == name::DISK_QUEUE && leaf.whom == name::SERVER_ITSELF;
+    let queued = leaf.has(Link::Queue);
+    let own_disk = leaf.class == WaitClass::DiskQueue && leaf.blocker == Some(Blocker::Server);
     queued
         || own_disk
         || matches!(
@@ -259,7 +259,7 @@ fn changed_parts(sides: [&Paths; 2]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (side, paths) in sides.into_iter().enumerate() {
         for leaf in &paths.leaves {
-            let what = doing(Place::of(leaf).component(leaf).1, Some(leaf));
+            let what = doing(&Place::of(leaf).component(leaf).1, Some(leaf));
             let at = parts
                 .iter()
                 .position(|p| p.what == what)

@@ -7,10 +7,10 @@
 //! Where requests could not be followed there is no budget of them. What is known then is what the threads did
 //! ([`super::threads`]), which is no request's time: threads wait for locks and timers all day on nobody's behalf.
 
-use fingerpost_record::{Budget, Layer, Params, Part, Paths};
+use fingerpost_record::{Budget, Component, Layer, Params, Part, Paths, WaitClass};
 
 use super::StepFigures;
-use super::places::{Place, name};
+use super::places::Place;
 
 /// A system call whose share is below this is put together with the others.
 const SMALL: f64 = 0.005;
@@ -36,11 +36,11 @@ pub fn budget(step: &StepFigures, paths: Option<&Paths>) -> Budget {
     for leaf in paths
         .leaves
         .iter()
-        .filter(|l| l.component != name::NOT_FOLLOWED)
+        .filter(|l| l.class != WaitClass::NotFollowed)
     {
         let (mut layer, mut component) = Place::of(leaf).component(leaf);
-        if component.starts_with(name::KERNEL) && share_of(paths, component) < SMALL {
-            (layer, component) = (Layer::Kernel, "kernel: other calls");
+        if component.is_call() && share_of(paths, &component) < SMALL {
+            (layer, component) = (Layer::Kernel, Component::OtherCalls);
         }
         let seconds = leaf.all.seconds * turns;
         match parts
@@ -53,7 +53,7 @@ pub fn budget(step: &StepFigures, paths: Option<&Paths>) -> Budget {
             }
             None => parts.push(Part {
                 layer,
-                component: component.to_owned(),
+                component,
                 seconds_per_transaction: seconds,
                 share: leaf.all.share,
             }),
@@ -76,11 +76,11 @@ pub fn budget(step: &StepFigures, paths: Option<&Paths>) -> Budget {
     }
 }
 
-fn share_of(paths: &Paths, component: &str) -> f64 {
+fn share_of(paths: &Paths, component: &Component) -> f64 {
     paths
         .leaves
         .iter()
-        .filter(|l| l.component == component)
+        .filter(|l| l.component().1 == *component)
         .map(|l| l.all.share)
         .sum()
 }
@@ -94,7 +94,7 @@ mod tests {
     fn seconds(b: &Budget, component: &str) -> f64 {
         b.parts
             .iter()
-            .filter(|p| p.component == component)
+            .filter(|p| p.component == Component::of_name(component))
             .map(|p| p.seconds_per_transaction)
             .sum()
     }

@@ -7,9 +7,8 @@
 //! second.
 
 use fingerpost_record::paths::{Leaf, Share};
-use fingerpost_record::{Paths, Readings};
+use fingerpost_record::{Component, Link, Paths, Readings};
 
-use super::places::name;
 use super::windows::all_calls;
 
 /// Seconds of ticks below which they tell nothing.
@@ -60,21 +59,21 @@ impl Entering {
         );
         let least = TICK / ticks;
         let sampled = share.clamp(least, 1.0 - least);
-        let sum = |pick: &dyn Fn(&str) -> bool| -> f64 {
+        let sum = |pick: &dyn Fn(&Component) -> bool| -> f64 {
             paths
                 .leaves
                 .iter()
-                .filter(|l| pick(&l.component) && is_own(l))
+                .filter(|l| pick(&l.component().1) && is_own(l))
                 .map(|l| l.all.seconds)
                 .sum()
         };
-        let traced_calls = sum(&|c| c.starts_with(name::KERNEL));
+        let traced_calls = sum(&Component::is_call);
         // A window may have missed the server: how long one call took holds all the same.
         let (count, in_calls) = (all_calls(t, ".count")?, all_calls(t, ".cpu_seconds")?);
         let calls = (count > 0.0 && in_calls > 0.0).then(|| traced_calls * count / in_calls)?;
         Some(Entering {
-            traced_user: sum(&|c| c == name::USER),
-            traced_kernel: traced_calls + sum(&|c| c == name::INTERRUPTS),
+            traced_user: sum(&|c| *c == Component::UserCode),
+            traced_kernel: traced_calls + sum(&|c| *c == Component::Interrupts),
             user: cpu * (1.0 - share),
             kernel: cpu * share,
             faults: faults(t)? / requests,
@@ -143,9 +142,10 @@ impl Entering {
 /// Whether it is the request's own time on a CPU of the server: what it waits for is another's, and no ticks of its
 /// own.
 fn is_own(leaf: &Leaf) -> bool {
-    leaf.chain
+    !leaf
+        .chain
         .iter()
-        .all(|link| link != "queue" && link != "lock" && !link.starts_with("peer"))
+        .any(|link| matches!(link, Link::Queue | Link::Lock | Link::Peer))
 }
 
 fn clear(bounds: [f64; 2], faults: f64, error: f64) -> f64 {

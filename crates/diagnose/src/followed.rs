@@ -1,7 +1,7 @@
 //! The followed requests of one step in several runs, put together.
 
-use fingerpost_record::Paths;
 use fingerpost_record::paths::{Latency, Leaf, MOST_LEAVES, MOST_SLOWEST, Share};
+use fingerpost_record::{Blocker, Paths};
 
 use crate::slow::whole;
 
@@ -59,7 +59,12 @@ pub fn add(into: &mut Paths, next: &Paths) {
 }
 
 fn same(a: &Leaf, b: &Leaf) -> bool {
-    (a.layer, &a.component, &a.whom, &a.chain) == (b.layer, &b.component, &b.whom, &b.chain)
+    (&a.class, a.side, &a.chain) == (&b.class, b.side, &b.chain) && same_blocker(a, b)
+}
+
+/// Threads of one name are one: the processes of two runs have other numbers.
+fn same_blocker(a: &Leaf, b: &Leaf) -> bool {
+    a.blocker.as_ref().map(Blocker::by_name) == b.blocker.as_ref().map(Blocker::by_name)
 }
 
 /// The share of the second in the time of both, where it has this share of the requests.
@@ -151,7 +156,11 @@ mod tests {
         );
         let seconds: f64 = both.leaves.iter().map(|l| l.all.seconds).sum();
         assert!((seconds / all - both.latency.mean).abs() < 1e-9);
-        let locked = both.leaves.iter().find(|l| l.whom == "stress").unwrap();
+        let locked = both
+            .leaves
+            .iter()
+            .find(|l| l.blocker == Some(Blocker::thread("stress")))
+            .unwrap();
         assert!(
             (locked.slow.seconds - 0.75 * 520e-6).abs() < 1e-9 && locked.all.low <= locked.all.high
         );

@@ -6,6 +6,7 @@ use fingerpost_record::{Status, cause, unit::significant};
 
 use super::facts::Facts;
 use super::places::{Place, Sum};
+use super::wording;
 
 /// What a rule found: the status, the share of the time that the cause is held responsible for, and the figures.
 pub(super) struct Verdict {
@@ -69,13 +70,15 @@ pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
         .whom
         .iter()
         .take(3)
-        .map(|(name, share)| format!("{name} {}", percent(*share)))
+        .map(|(who, share)| format!("{} {}", wording::who(who), percent(*share)))
         .collect();
     let chains: Vec<String> = sum
         .chains
         .iter()
         .take(2)
-        .map(|(chain, share)| format!("{chain} ({})", percent(*share)))
+        .map(|((links, end), share)| {
+            format!("{} ({})", wording::chain(links, end), percent(*share))
+        })
         .collect();
     let whom = (!names.is_empty()).then(|| format!("the wait was for {}", names.join(", ")));
     let led = (!chains.is_empty()).then(|| format!("what led to it: {}", chains.join(", and by ")));

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use fingerpost_record::Paths;
-use fingerpost_record::paths::{Leaf, Share};
-pub use fingerpost_record::place::{Kind, Place, name};
+use fingerpost_record::paths::Share;
+pub use fingerpost_record::place::{Kind, Place};
+use fingerpost_record::{Blocker, Component, Link, Paths};
 
 /// What all leaves of one place come to, of all requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sum {
     /// Their share. Its interval is as wide as all of theirs together: how they move together is not known.
     pub share: Share,
-    /// Who had it, with the share of each, the largest first.
-    pub whom: Vec<(String, f64)>,
+    /// Who had it, with the share of each, the largest first. Threads of one name are one.
+    pub whom: Vec<(Blocker, f64)>,
     /// The chains by which requests came there, with the share of each, the largest first; those without a link are
     /// left out.
-    pub chains: Vec<(String, f64)>,
+    pub chains: Vec<((Vec<Link>, Component), f64)>,
 }
 
 /// All places of followed requests.
@@ -27,25 +27,19 @@ pub fn places(paths: &Paths) -> Places {
     for leaf in &paths.leaves {
         let sum = places.entry(Place::of(leaf)).or_default();
         add(&mut sum.share, &leaf.all);
-        note(&mut sum.whom, leaf.whom.clone(), leaf.all.share);
-        note(&mut sum.chains, chain(leaf), leaf.all.share);
+        note(
+            &mut sum.whom,
+            leaf.blocker.as_ref().map(Blocker::by_name),
+            leaf.all.share,
+        );
+        let chain = (!leaf.chain.is_empty()).then(|| (leaf.chain.clone(), leaf.component().1));
+        note(&mut sum.chains, chain, leaf.all.share);
     }
-    for list in places
-        .values_mut()
-        .flat_map(|sum| [&mut sum.whom, &mut sum.chains])
-    {
-        list.sort_by(|a, b| b.1.total_cmp(&a.1));
+    for sum in places.values_mut() {
+        sum.whom.sort_by(|a, b| b.1.total_cmp(&a.1));
+        sum.chains.sort_by(|a, b| b.1.total_cmp(&a.1));
     }
     places
-}
-
-/// The chain of a leaf in words: `queue → lock → waiting for a CPU`; empty where the request's own thread did it.
-pub fn chain(leaf: &Leaf) -> String {
-    if leaf.chain.is_empty() {
-        String::new()
-    } else {
-        format!("{} → {}", leaf.chain.join(" → "), leaf.component)
-    }
 }
 
 /// Adds a share to another; its ends are those of the two together.
@@ -56,10 +50,10 @@ pub fn add(to: &mut Share, share: &Share) {
     to.high = (to.high + share.high).min(1.0);
 }
 
-fn note(list: &mut Vec<(String, f64)>, what: String, share: f64) {
-    if what.is_empty() || share <= 0.0 {
+fn note<T: PartialEq>(list: &mut Vec<(T, f64)>, what: Option<T>, share: f64) {
+    let Some(what) = what.filter(|_| share > 0.0) else {
         return;
-    }
+    };
     match list.iter_mut().find(|known| known.0 == what) {
         Some(known) => known.1 += share,
         None => list.push((what, share)),
@@ -69,6 +63,8 @@ fn note(list: &mut Vec<(String, f64)>, what: String, share: f64) {
 #[cfg(test)]
 mod tests {
     use fingerpost_record::Layer;
+    use fingerpost_record::paths::Leaf;
+    use fingerpost_record::paths::older;
 
     use super::*;
 
@@ -79,11 +75,11 @@ mod tests {
             low: 0.08,
             high: 0.12,
         };
-        let chain = chain.iter().map(|&l| l.to_owned()).collect();
+        let (class, side, blocker, chain) = older::read(layer, component, whom, chain);
         Leaf {
-            layer,
-            component: component.into(),
-            whom: whom.into(),
+            class,
+            side,
+            blocker,
             chain,
             all: share,
             middle: share,
@@ -105,8 +101,11 @@ mod tests {
         let sum = &found[&Place::CpuOther];
         assert!((sum.share.share - 0.3).abs() < 1e-9 && (sum.share.low - 0.24).abs() < 1e-9);
         assert_eq!(
-            (sum.whom[0].0.as_str(), sum.chains[0].0.as_str()),
-            ("stress", "lock → waiting for a CPU")
+            (&sum.whom[0].0, &sum.chains[0].0),
+            (
+                &Blocker::thread("stress"),
+                &(vec![Link::Lock], Component::Cpu)
+            )
         );
     }
 }

@@ -1,10 +1,10 @@
 //! Why the slowest requests are slow: their budget beside that of the ones in the middle.
 
 use fingerpost_record::paths::{Leaf, Paths, Share};
-use fingerpost_record::{Layer, Unit};
+use fingerpost_record::{Component, Layer, Unit, WaitClass};
 use serde::Serialize;
 
-use super::places::{Place, name};
+use super::places::Place;
 use super::wording;
 
 /// A part of the difference below this share is not worth a place in the sentence.
@@ -18,7 +18,7 @@ pub struct SlowPart {
     /// The layer.
     pub layer: Layer,
     /// The component, as a budget names it.
-    pub component: String,
+    pub component: Component,
     /// Seconds of a request, in the mean of all, and its share.
     pub all: Share,
     /// The same of the requests in the middle.
@@ -69,7 +69,7 @@ pub fn slow_ones(paths: &Paths) -> Option<SlowOnes> {
     for leaf in paths
         .leaves
         .iter()
-        .filter(|l| l.component != name::NOT_FOLLOWED)
+        .filter(|l| l.class != WaitClass::NotFollowed)
     {
         let (layer, component) = Place::of(leaf).component(leaf);
         let at = parts
@@ -104,11 +104,11 @@ pub fn slow_ones(paths: &Paths) -> Option<SlowOnes> {
 }
 
 impl SlowPart {
-    fn none(layer: Layer, component: &str) -> SlowPart {
+    fn none(layer: Layer, component: Component) -> SlowPart {
         let none = Share::default();
         SlowPart {
             layer,
-            component: component.to_owned(),
+            component,
             all: none,
             middle: none,
             slow: none,
@@ -148,7 +148,7 @@ fn not_followed(parts: &[SlowPart], wholes: [f64; 3]) -> SlowPart {
         all: rest(0),
         middle: rest(1),
         slow: rest(2),
-        ..SlowPart::none(Layer::Application, name::NOT_FOLLOWED)
+        ..SlowPart::none(Layer::Application, Component::NotFollowed)
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
             "{}",
             found.sentence
         );
-        assert_eq!(found.parts[0].component, "waiting for a lock");
+        assert_eq!(found.parts[0].component, Component::Lock);
         for share in [
             |p: &SlowPart| p.all.share,
             |p: &SlowPart| p.middle.share,

@@ -1,16 +1,49 @@
 //! What time goes to, as the end of a sentence: the one wording of it, for requests in the mean and for the slowest of
 //! them.
 
+use std::borrow::Cow;
+
 use fingerpost_record::cause::label;
 use fingerpost_record::paths::Leaf;
-use fingerpost_record::{Finding, Layer, Paths};
+use fingerpost_record::{Blocker, Component, Finding, Layer, Link, Paths};
 
 use super::chain::{follows_from, overlap};
-use super::places::{Place, name};
+use super::places::Place;
+
+/// Who had what was waited for.
+pub fn who(blocker: &Blocker) -> Cow<'_, str> {
+    match blocker {
+        Blocker::Server => "the server itself".into(),
+        Blocker::Client => "the client".into(),
+        Blocker::Idle => "idle CPU".into(),
+        Blocker::Thread(task) => match &task.group {
+            Some(group) => format!("{} ({group})", task.comm).into(),
+            None => task.comm.as_str().into(),
+        },
+        Blocker::Peer(address) => address.as_str().into(),
+    }
+}
+
+/// The same of a leaf; nothing where it is not known.
+pub fn whom(blocker: Option<&Blocker>) -> Cow<'_, str> {
+    blocker.map_or("".into(), who)
+}
+
+/// A chain of waits and what is at its end: `queue → lock → waiting for a CPU`.
+pub fn chain(links: &[Link], end: &Component) -> String {
+    let links = links.iter().map(|link| Cow::from(link.as_str()));
+    links.chain([end.name()]).collect::<Vec<_>>().join(" → ")
+}
 
 /// A component as the end of “spends its time …”, with who had what was waited for, from the leaf that has most of it.
-pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
-    let whom = leaf.map_or("", |l| l.whom.as_str());
+pub fn doing(component: &Component, leaf: Option<&Leaf>) -> String {
+    let blocker = leaf.and_then(|l| l.blocker.as_ref());
+    told(component, leaf, &whom(blocker))
+}
+
+/// The same with these words for who had it.
+fn told(component: &Component, leaf: Option<&Leaf>, whom: &str) -> String {
+    let blocker = leaf.and_then(|l| l.blocker.as_ref());
     let of_whom = || {
         if whom.is_empty() {
             String::new()
@@ -26,17 +59,21 @@ pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
         }
     };
     match component {
-        name::USER => "in the program's own code".into(),
-        name::OTHER_CODE => format!("in another process's code{}", with("of")),
-        name::OTHER_SLEEPING => format!("waiting for another process{}, which sleeps", of_whom()),
-        name::OTHER_LOCK => format!(
+        Component::UserCode => "in the program's own code".into(),
+        Component::OtherCode => format!("in another process's code{}", with("of")),
+        Component::OtherSleeping => {
+            format!("waiting for another process{}, which sleeps", of_whom())
+        }
+        Component::OtherLock => format!(
             "waiting for another process{}, which waits for a lock",
             of_whom()
         ),
-        name::CPU if whom == name::IDLE_CPU => "waiting for a CPU while one idles".into(),
-        name::CPU => format!("waiting for a CPU{}", with("used by")),
-        name::LOCK => format!("waiting for a lock{}", with("held by")),
-        name::DISK => match leaf.map(Place::of) {
+        Component::Cpu if blocker == Some(&Blocker::Idle) => {
+            "waiting for a CPU while one idles".into()
+        }
+        Component::Cpu => format!("waiting for a CPU{}", with("used by")),
+        Component::Lock => format!("waiting for a lock{}", with("held by")),
+        Component::Disk => match leaf.map(Place::of) {
             Some(Place::DiskHeld) => "waiting for I/O that is held back before the queue".into(),
             Some(Place::DiskBehindOthers) => {
                 format!("waiting in the disk's queue{}", with("behind"))
@@ -44,17 +81,16 @@ pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
             Some(Place::DiskBesideOthers) => format!("waiting for the disk{}", with("beside")),
             _ => "waiting for the disk".into(),
         },
-        name::PEER => format!("waiting for another service{}", of_whom()),
-        name::NOT_FOLLOWED => "where it could not be followed".into(),
-        name::SLEEPING => "sleeping until a time that it set itself".into(),
-        call if call.starts_with(name::KERNEL) => {
-            format!("in the kernel, in the call {}", &call[name::KERNEL.len()..])
-        }
-        name::INTERRUPTS => "in interrupts".into(),
-        "client user and kernel" => "in the client".into(),
-        "client waiting for a CPU" => "where the client waits for a CPU".into(),
-        "client waiting for itself" => "where the client waits for itself".into(),
-        other => other.to_owned(),
+        Component::Peer => format!("waiting for another service{}", of_whom()),
+        Component::NotFollowed => "where it could not be followed".into(),
+        Component::Sleeping => "sleeping until a time that it set itself".into(),
+        Component::SystemCall(call) => format!("in the kernel, in the call {call}"),
+        Component::OtherCalls => "in the kernel, in the call other calls".into(),
+        Component::Interrupts => "in interrupts".into(),
+        Component::ClientWork => "in the client".into(),
+        Component::ClientCpu => "where the client waits for a CPU".into(),
+        Component::ClientWait => "where the client waits for itself".into(),
+        other => other.to_string(),
     }
 }
 
@@ -138,54 +174,58 @@ const NEARLY_ALL: f64 = 0.9;
 pub fn doing_of(
     paths: &Paths,
     layer: Layer,
-    component: &str,
+    component: &Component,
     weight: impl Fn(&Leaf) -> f64,
 ) -> String {
-    let of_part = || {
-        paths
-            .leaves
-            .iter()
-            .filter(|l| Place::of(l).component(l) == (layer, component))
-    };
-    let mut sums: Vec<(&str, f64)> = Vec::new();
-    for leaf in of_part() {
-        match sums.iter_mut().find(|(whom, _)| *whom == leaf.whom) {
+    let of_part: Vec<&Leaf> = paths
+        .leaves
+        .iter()
+        .filter(|l| Place::of(l).component(l) == (layer, component.clone()))
+        .collect();
+    let mut sums: Vec<(Option<Blocker>, f64)> = Vec::new();
+    for leaf in &of_part {
+        let blocker = leaf.blocker.as_ref().map(Blocker::by_name);
+        match sums.iter_mut().find(|(known, _)| *known == blocker) {
             Some((_, sum)) => *sum += weight(leaf),
-            None => sums.push((&leaf.whom, weight(leaf))),
+            None => sums.push((blocker, weight(leaf))),
         }
     }
     sums.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let Some(&(first, sum)) = sums.first() else {
+    let Some((first, sum)) = sums.first() else {
         return doing(component, None);
     };
-    let largest = of_part()
-        .filter(|l| l.whom == first)
+    let largest = of_part
+        .iter()
+        .copied()
+        .filter(|l| l.blocker.as_ref().map(Blocker::by_name) == *first)
         .max_by(|a, b| weight(a).total_cmp(&weight(b)));
     let all: f64 = sums.iter().map(|(_, sum)| sum.max(0.0)).sum();
-    if sum >= NEARLY_ALL * all || first.is_empty() {
+    if *sum >= NEARLY_ALL * all || first.is_none() {
         return doing(component, largest);
     }
-    let large = |(whom, sum): &&(&str, f64)| {
-        !whom.is_empty() && *whom != name::IDLE_CPU && *sum > (1.0 - NEARLY_ALL) * all
-    };
-    let named: Vec<&(&str, f64)> = sums.iter().filter(large).take(2).collect();
+    let named: Vec<(&Blocker, f64)> = sums
+        .iter()
+        .filter(|(_, sum)| *sum > (1.0 - NEARLY_ALL) * all)
+        .filter_map(|(blocker, sum)| Some((blocker.as_ref()?, *sum)))
+        .filter(|(blocker, _)| **blocker != Blocker::Idle)
+        .take(2)
+        .collect();
     let rest = all - named.iter().map(|(_, sum)| sum).sum::<f64>();
-    let names: Vec<&str> = named.iter().map(|(whom, _)| *whom).collect();
+    let names: Vec<Cow<str>> = named.iter().map(|(blocker, _)| who(blocker)).collect();
     let whom = match rest > (1.0 - NEARLY_ALL) * all {
         true if names.is_empty() => return doing(component, None),
         true => format!("{} and others", names.join(", ")),
         false => names.join(" and "),
     };
-    doing(
-        component,
-        largest.map(|l| Leaf { whom, ..l.clone() }).as_ref(),
-    )
+    // Some CPU that idled is not what all of them had.
+    let largest = largest.filter(|l| l.blocker != Some(Blocker::Idle));
+    told(component, largest, &whom)
 }
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::Layer;
     use fingerpost_record::paths::Share;
+    use fingerpost_record::{Layer, Side, WaitClass};
 
     use super::*;
 
@@ -279,64 +319,78 @@ mod tests {
 
     #[test]
     fn who_had_it_is_named_where_somebody_did() {
-        let leaf = |component: &str, whom: &str| Leaf {
-            layer: Layer::Storage,
-            component: component.into(),
-            whom: whom.into(),
+        let leaf = |class: WaitClass, blocker: Option<Blocker>| Leaf {
+            class,
+            side: Side::Server,
+            blocker,
             chain: Vec::new(),
             all: Share::default(),
             middle: Share::default(),
             slow: Share::default(),
         };
+        let thread = |name: &str| Some(Blocker::thread(name));
         for (component, leaf, told) in [
             (
-                name::CPU,
-                leaf(name::CPU, "stress"),
+                Component::Cpu,
+                leaf(WaitClass::Cpu, thread("stress")),
                 "waiting for a CPU used by stress",
             ),
             (
-                name::CPU,
-                leaf(name::CPU, name::IDLE_CPU),
+                Component::Cpu,
+                leaf(WaitClass::Cpu, Some(Blocker::Idle)),
                 "waiting for a CPU while one idles",
             ),
             (
-                name::DISK,
-                leaf(name::DISK_HELD, ""),
+                Component::Cpu,
+                leaf(WaitClass::Cpu, thread("idle CPU")),
+                "waiting for a CPU used by idle CPU",
+            ),
+            (
+                Component::Disk,
+                leaf(WaitClass::DiskHeld, None),
                 "waiting for I/O that is held back before the queue",
             ),
             (
-                name::DISK,
-                leaf(name::DISK_QUEUE, "backup"),
+                Component::Disk,
+                leaf(WaitClass::DiskQueue, thread("backup")),
                 "waiting in the disk's queue behind backup",
             ),
             (
-                name::DISK,
-                leaf(name::DISK_DEVICE, "backup"),
+                Component::Disk,
+                leaf(WaitClass::DiskDevice, thread("backup")),
                 "waiting for the disk beside backup",
             ),
-            (name::LOCK, leaf(name::LOCK, ""), "waiting for a lock"),
             (
-                "kernel: futex",
-                leaf("kernel: futex", ""),
+                Component::Lock,
+                leaf(WaitClass::Lock, None),
+                "waiting for a lock",
+            ),
+            (
+                Component::SystemCall("futex".into()),
+                leaf(WaitClass::SystemCall("futex".into()), None),
                 "in the kernel, in the call futex",
             ),
-            (name::MEMORY, leaf(name::MEMORY, ""), "waiting for memory"),
+            (
+                Component::Memory,
+                leaf(WaitClass::Memory, None),
+                "waiting for memory",
+            ),
         ] {
-            assert_eq!(doing(component, Some(&leaf)), told);
+            assert_eq!(doing(&component, Some(&leaf)), told);
         }
-        assert_eq!(doing(name::PEER, None), "waiting for another service");
+        assert_eq!(doing(&Component::Peer, None), "waiting for another service");
     }
 
     #[test]
     fn a_wait_that_several_made_is_not_put_down_to_one_of_them() {
-        let told = |shares: &[(&str, f64)]| {
-            let leaf = |&(whom, share): &(&str, f64)| Leaf {
-                layer: Layer::Scheduler,
-                component: name::CPU.into(),
-                whom: whom.into(),
+        let told = |shares: &[(Blocker, f64)]| {
+            let leaf = |(whom, share): &(Blocker, f64)| Leaf {
+                class: WaitClass::Cpu,
+                side: Side::Server,
+                blocker: Some(whom.clone()),
                 chain: Vec::new(),
                 all: Share {
-                    share,
+                    share: *share,
                     ..Share::default()
                 },
                 middle: Share::default(),
@@ -346,26 +400,43 @@ mod tests {
                 leaves: shares.iter().map(leaf).collect(),
                 ..Paths::default()
             };
-            doing_of(&paths, Layer::Scheduler, name::CPU, |l| l.all.share)
+            doing_of(&paths, Layer::Scheduler, &Component::Cpu, |l| l.all.share)
         };
         assert_eq!(
-            told(&[("sh", 0.46), ("sh", 0.3), ("make", 0.02)]),
+            told(&[
+                (Blocker::thread("sh"), 0.46),
+                (Blocker::thread("sh"), 0.3),
+                (Blocker::thread("make"), 0.02)
+            ]),
             "waiting for a CPU used by sh"
         );
         assert_eq!(
-            told(&[("the client", 0.22), ("the server itself", 0.44)]),
+            told(&[(Blocker::Client, 0.22), (Blocker::Server, 0.44)]),
             "waiting for a CPU used by the server itself and the client"
         );
         assert_eq!(
-            told(&[("a", 0.3), ("b", 0.2), ("c", 0.1), ("d", 0.1)]),
+            told(&[
+                (Blocker::thread("a"), 0.3),
+                (Blocker::thread("b"), 0.2),
+                (Blocker::thread("c"), 0.1),
+                (Blocker::thread("d"), 0.1)
+            ]),
             "waiting for a CPU used by a, b and others"
         );
         assert_eq!(
-            told(&[("a", 0.5), ("b", 0.05), ("c", 0.05)]),
+            told(&[
+                (Blocker::thread("a"), 0.5),
+                (Blocker::thread("b"), 0.05),
+                (Blocker::thread("c"), 0.05)
+            ]),
             "waiting for a CPU used by a and others"
         );
         assert_eq!(
-            told(&[(name::IDLE_CPU, 0.5), ("b", 0.05), ("c", 0.04)]),
+            told(&[
+                (Blocker::Idle, 0.5),
+                (Blocker::thread("b"), 0.05),
+                (Blocker::thread("c"), 0.04)
+            ]),
             "waiting for a CPU"
         );
         assert_eq!(told(&[]), "waiting for a CPU");

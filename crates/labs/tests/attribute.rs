@@ -10,7 +10,7 @@ use fingerpost_labs::Sink;
 use fingerpost_labs::attribute::{Attributed, Request, attribute};
 use fingerpost_observe::Level;
 use fingerpost_record::Readings;
-use fingerpost_record::{Budget, Measurement, Observation, Params, Paths, Status};
+use fingerpost_record::{Budget, Link, Measurement, Observation, Params, Paths, Status};
 use fingerpost_sys::child::{die_with_parent, signal_group};
 use fingerpost_workloads::{ClientReport, Step, Subjects, Workload, WorkloadError};
 
@@ -153,7 +153,7 @@ fn share(a: &Attributed, component: &str) -> f64 {
             .budget
             .parts
             .iter()
-            .filter(|p| p.component.starts_with(component))
+            .filter(|p| p.component.name().starts_with(component))
             .map(|p| p.share)
             .sum();
     }
@@ -324,7 +324,7 @@ fn two_processes_on_a_socket_wait_for_each_other() {
         let beyond = |p: &Paths| -> f64 {
             p.leaves
                 .iter()
-                .filter(|l| l.chain.iter().any(|c| c == "peer"))
+                .filter(|l| l.has(Link::Peer))
                 .map(|l| l.all.share)
                 .sum()
         };

@@ -1,9 +1,10 @@
 //! A valid run file may still hold texts and figures meant to hurt the one who looks at it.
 
+use fingerpost_record::Layer;
 use fingerpost_record::text::misleads;
 use fingerpost_record::{
-    Better, Descriptor, Estimate, Measurement, Outcome, Params, Percentiles, Run, Table, Unit,
-    fixture, load,
+    Better, Blocker, Descriptor, Estimate, Measurement, Outcome, Params, Percentiles, Run, Table,
+    Unit, WaitClass, fixture, load,
 };
 use fingerpost_report::format::write_run;
 use fingerpost_report::{Format, Style, html};
@@ -70,10 +71,12 @@ fn hostile_paths() -> Run {
         p.source = EVIL.into();
         p.params = p.params.clone().with("mix", EVIL);
         for l in &mut p.leaves {
-            (l.component, l.whom, l.chain) = (EVIL.into(), EVIL.into(), vec![EVIL.into()]);
+            l.class = WaitClass::SystemCall(EVIL.into());
+            l.blocker = Some(Blocker::thread(EVIL));
         }
         for s in p.slowest.iter_mut().flat_map(|s| &mut s.spans) {
-            (s.component, s.whom, s.chain) = (EVIL.into(), EVIL.into(), vec![EVIL.into()]);
+            s.class = WaitClass::Unknown(Layer::Kernel, EVIL.into());
+            s.blocker = Some(Blocker::Peer(EVIL.into()));
         }
     }
     run

@@ -7,6 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::component::Component;
 use crate::params::Params;
 
 /// The layers that a finding or a part of a budget names.
@@ -101,8 +102,8 @@ pub struct Observation {
 pub struct Part {
     /// The layer that it belongs to.
     pub layer: Layer,
-    /// What the time went to, such as `futex wait` or `user code`.
-    pub component: String,
+    /// What the time went to.
+    pub component: Component,
     /// Seconds of wall time per transaction.
     pub seconds_per_transaction: f64,
     /// Share of the wall time, 0 to 1.

@@ -11,6 +11,7 @@ pub mod archive;
 pub mod bounds;
 pub mod cause;
 pub mod client;
+pub mod component;
 pub mod descriptor;
 pub mod experiment;
 pub mod findings;
@@ -41,6 +42,7 @@ pub mod unit;
 pub mod unstated;
 mod valid;
 
+pub use component::{Blocker, Component, Link, Side, Task, WaitClass};
 pub use descriptor::{Descriptor, Exercises, Table};
 pub use experiment::{Answer, Asked, Change, Experiment, Measure, Pair};
 pub use findings::{Budget, Finding, Layer, Observation, Part, Relation, Series, Status};

@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::bounds;
 pub use crate::bounds::{MAX_ROWS, MAX_TEXT};
 use crate::open;
-use crate::run::{Run, SCHEMA};
+use crate::run::{Run, SCHEMA, is_readable};
 use crate::text::{clean, clean_short, shown};
 pub use crate::valid::{valid_id, validate};
 
@@ -117,11 +117,15 @@ fn parsed(text: &[u8], name: &str) -> Result<Run, LoadError> {
         |e: serde_json::Error| LoadError::Syntax(name.into(), clean_short(&e.to_string(), 300));
     let run = match serde_json::from_slice::<Run>(text) {
         Ok(run) if run.schema == SCHEMA => return Ok(run),
+        Ok(mut run) if is_readable(&run.schema) => {
+            SCHEMA.clone_into(&mut run.schema);
+            return Ok(run);
+        }
         other => other,
     };
     let head: Head = serde_json::from_slice(text).map_err(syntax)?;
     match head.schema {
-        Some(schema) if schema == SCHEMA => run.map_err(syntax),
+        Some(schema) if is_readable(&schema) => run.map_err(syntax),
         Some(schema) => Err(LoadError::Schema(name.into(), clean_short(&schema, 60))),
         None => Err(LoadError::Syntax(
             name.into(),

@@ -4,10 +4,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::component::{Blocker, Component, Link, Side, WaitClass};
 use crate::findings::Layer;
 use crate::params::Params;
 use crate::stacks::{RequestStacks, Stacks};
 
+pub mod older;
 pub(crate) mod valid;
 
 /// Where followed requests of one step of a workload spent their time. Every moment of a request is in exactly one
@@ -130,27 +132,37 @@ pub struct Latency {
 }
 
 /// What time went to, at the end of one chain of waits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Leaf {
-    /// The layer that it belongs to.
-    pub layer: Layer,
-    /// What the thread at the end of the chain did: `server user code`, `kernel: futex`, `waiting for a CPU` …
-    pub component: String,
-    /// Who had meanwhile what was waited for, or whose work it was, where that is known: a process by name, `idle CPU`,
-    /// a peer.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub whom: String,
-    /// How the path came there, from the request's own thread on: `lock`, `queue`, `disk` … Empty for what that thread
-    /// did itself.
+    /// What the thread at the end of the chain did or waited for.
+    pub class: WaitClass,
+    /// Which side that thread is on.
+    pub side: Side,
+    /// Who had meanwhile what was waited for, or whose work it was, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocker: Option<Blocker>,
+    /// How the path came there, from the request's own thread on. Empty for what that thread did itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub chain: Vec<String>,
+    pub chain: Vec<Link>,
     /// Of all requests.
     pub all: Share,
     /// Of the requests in the middle: from the 40th to the 60th percentile of latency.
     pub middle: Share,
     /// Of the slowest 1 %.
     pub slow: Share,
+}
+
+impl Leaf {
+    /// The layer that it belongs to, and what it is called by itself, before its chain is judged.
+    pub fn component(&self) -> (Layer, Component) {
+        self.class.component(self.side)
+    }
+
+    /// Whether this link is in its chain.
+    pub fn has(&self, link: Link) -> bool {
+        self.chain.contains(&link)
+    }
 }
 
 /// A leaf's part of a class of requests.
@@ -178,21 +190,28 @@ pub struct Slow {
 }
 
 /// A stretch of a slow request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SlowSpan {
     /// Seconds after the request's beginning.
     pub at: f64,
     /// Its length in seconds.
     pub seconds: f64,
-    /// The layer.
-    pub layer: Layer,
-    /// As [`Leaf::component`].
-    pub component: String,
-    /// As [`Leaf::whom`].
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub whom: String,
+    /// As [`Leaf::class`].
+    pub class: WaitClass,
+    /// As [`Leaf::side`].
+    pub side: Side,
+    /// As [`Leaf::blocker`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocker: Option<Blocker>,
     /// As [`Leaf::chain`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub chain: Vec<String>,
+    pub chain: Vec<Link>,
+}
+
+impl SlowSpan {
+    /// As [`Leaf::component`].
+    pub fn component(&self) -> (Layer, Component) {
+        self.class.component(self.side)
+    }
 }

@@ -1,41 +1,8 @@
-//! What time is called, and what it is to a budget and to a judge: the vocabulary of leaves and parts.
+//! What the time of a leaf and of a part is to a judge.
 
+use crate::component::{Blocker, Component, Link, Side, WaitClass};
 use crate::findings::Layer;
 use crate::paths::Leaf;
-
-/// Names of components and of who had something, as the record has them.
-#[allow(missing_docs)]
-pub mod name {
-    pub const USER: &str = "server user code";
-    pub const OTHER_CODE: &str = "code of another process";
-    pub const OTHER_SLEEPING: &str = "sleeping of another process";
-    pub const OTHER_LOCK: &str = "lock wait of another process";
-    pub const KERNEL: &str = "kernel: ";
-    pub const INTERRUPTS: &str = "interrupts";
-    pub const CPU: &str = "waiting for a CPU";
-    pub const CPU_OTHERS: &str = "waiting for a CPU that another process had";
-    pub const CPU_SERVER: &str = "waiting for a CPU that the server itself had";
-    pub const CPU_CLIENT: &str = "waiting for a CPU that the client had";
-    pub const CPU_FREE: &str = "waiting for a CPU while one was free";
-    pub const CLIENT_CPU: &str = "client waiting for a CPU";
-    pub const CLIENT_CPU_OTHERS: &str = "client waiting for a CPU that another process had";
-    pub const CLIENT_CPU_SERVER: &str = "client waiting for a CPU that the server had";
-    pub const CLIENT_CPU_CLIENT: &str = "client waiting for a CPU that it had itself";
-    pub const CLIENT_CPU_FREE: &str = "client waiting for a CPU while one was free";
-    pub const LOCK: &str = "waiting for a lock";
-    pub const DISK: &str = "waiting for the disk";
-    pub const DISK_HELD: &str = "disk: held back before the queue";
-    pub const DISK_QUEUE: &str = "disk: in the queue";
-    pub const DISK_DEVICE: &str = "disk: in the device";
-    pub const PEER: &str = "waiting for a peer";
-    pub const ON_THE_WAY: &str = "on the way between server and client";
-    pub const SLEEPING: &str = "sleeping";
-    pub const MEMORY: &str = "waiting for memory";
-    pub const NOT_FOLLOWED: &str = "not followed";
-    pub const SERVER_ITSELF: &str = "the server itself";
-    pub const THE_CLIENT: &str = "the client";
-    pub const IDLE_CPU: &str = "idle CPU";
-}
 
 /// System calls that make a process or a thread.
 const MAKING: [&str; 6] = ["clone", "clone3", "fork", "vfork", "execve", "execveat"];
@@ -91,111 +58,108 @@ pub enum Place {
 impl Place {
     /// What a leaf is judged as.
     pub fn of(leaf: &Leaf) -> Place {
-        let (component, whom) = (leaf.component.as_str(), leaf.whom.as_str());
-        let has = |link: &str| {
-            leaf.chain
-                .iter()
-                .any(|l| l == link || l.starts_with(link) && l[link.len()..].starts_with(' '))
-        };
-        let works = component == name::USER
-            || component == name::INTERRUPTS
-            || component.starts_with(name::KERNEL);
-        match component {
-            name::NOT_FOLLOWED => Place::NotFollowed,
-            _ if leaf.layer == Layer::Client => Place::Client,
-            name::CPU => Place::of_cpu(whom),
-            c if c.starts_with("disk: ") && has("memory") => Place::Memory,
-            name::DISK_HELD => Place::DiskHeld,
-            name::DISK_QUEUE if !matches!(whom, "" | name::SERVER_ITSELF) => {
-                Place::DiskBehindOthers
+        let on_cpu = matches!(
+            leaf.class,
+            WaitClass::UserCode | WaitClass::SystemCall(_) | WaitClass::Interrupt
+        );
+        let others = leaf
+            .blocker
+            .as_ref()
+            .is_some_and(|blocker| *blocker != Blocker::Server);
+        match (&leaf.class, leaf.side) {
+            (WaitClass::NotFollowed, _) => Place::NotFollowed,
+            (WaitClass::Unknown(..) | WaitClass::TooSmall, side) => {
+                match leaf.class.component(side).0 {
+                    Layer::Client => Place::Client,
+                    _ => Place::Other,
+                }
             }
-            name::DISK_DEVICE if !matches!(whom, "" | name::SERVER_ITSELF) => {
-                Place::DiskBesideOthers
+            (class, Side::Client) if class.component(Side::Client).0 == Layer::Client => {
+                Place::Client
             }
-            name::DISK_DEVICE => Place::DiskDevice,
-            c if c.starts_with("disk: ") => Place::DiskOwn,
-            name::LOCK => Place::Lock,
-            c if (works || c == name::SLEEPING) && has("lock") => Place::Lock,
-            // Whom another thread of the service ends the wait of, that slept meanwhile, waits for what that one has:
-            // PostgreSQL's processes wait for rows and tables by a latch, an event to the kernel.
-            name::SLEEPING if has("pipe") => Place::Lock,
-            name::OTHER_CODE | name::OTHER_SLEEPING | name::OTHER_LOCK if has("peer") => {
+            (WaitClass::Cpu, _) => Place::of_cpu(leaf.blocker.as_ref()),
+            (
+                WaitClass::DiskHeld
+                | WaitClass::DiskQueue
+                | WaitClass::DiskDevice
+                | WaitClass::DiskFileSystem,
+                _,
+            ) if leaf.has(Link::Memory) => Place::Memory,
+            (WaitClass::DiskHeld, _) => Place::DiskHeld,
+            (WaitClass::DiskQueue, _) if others => Place::DiskBehindOthers,
+            (WaitClass::DiskDevice, _) if others => Place::DiskBesideOthers,
+            (WaitClass::DiskDevice, _) => Place::DiskDevice,
+            (WaitClass::DiskQueue | WaitClass::DiskFileSystem, _) => Place::DiskOwn,
+            (WaitClass::UserCode | WaitClass::Timer | WaitClass::Lock, Side::Other)
+                if leaf.has(Link::Peer) =>
+            {
                 Place::Peer
             }
-            name::OTHER_LOCK => Place::Lock,
-            name::OTHER_SLEEPING if has("lock") => Place::Lock,
-            name::OTHER_SLEEPING => Place::Sleeping,
-            name::PEER => Place::Peer,
-            name::USER => Place::User,
-            name::ON_THE_WAY => Place::OnTheWay,
-            name::SLEEPING => Place::Sleeping,
-            name::MEMORY => Place::Memory,
-            c if c
-                .strip_prefix(name::KERNEL)
-                .is_some_and(|call| MAKING.contains(&call)) =>
-            {
-                Place::Making
-            }
-            _ if works => Place::Kernel,
-            _ => Place::Other,
+            (WaitClass::Lock, _) => Place::Lock,
+            (WaitClass::Timer, Side::Other) if leaf.has(Link::Lock) => Place::Lock,
+            (WaitClass::Timer, Side::Other) => Place::Sleeping,
+            (WaitClass::UserCode, Side::Other) => Place::Other,
+            (WaitClass::Timer, _) if leaf.has(Link::Lock) => Place::Lock,
+            _ if on_cpu && leaf.has(Link::Lock) => Place::Lock,
+            // Whom another thread of the service ends the wait of, that slept meanwhile, waits for what that one has:
+            // PostgreSQL's processes wait for rows and tables by a latch, an event to the kernel.
+            (WaitClass::Timer, _) if leaf.has(Link::Pipe) => Place::Lock,
+            (WaitClass::Timer, _) => Place::Sleeping,
+            (WaitClass::Peer, _) => Place::Peer,
+            (WaitClass::UserCode, _) => Place::User,
+            (WaitClass::OnTheWay, _) => Place::OnTheWay,
+            (WaitClass::Memory, _) => Place::Memory,
+            (WaitClass::SystemCall(call), _) if MAKING.contains(&call.as_str()) => Place::Making,
+            (WaitClass::SystemCall(_) | WaitClass::Interrupt, _) => Place::Kernel,
+            (WaitClass::Child | WaitClass::Pipe, _) => Place::Other,
         }
     }
 
-    fn of_cpu(whom: &str) -> Place {
-        match whom {
-            "" => Place::CpuUnknown,
-            name::SERVER_ITSELF => Place::CpuServer,
-            name::THE_CLIENT => Place::CpuClient,
-            name::IDLE_CPU => Place::CpuIdle,
-            _ => Place::CpuOther,
+    fn of_cpu(blocker: Option<&Blocker>) -> Place {
+        match blocker {
+            None => Place::CpuUnknown,
+            Some(Blocker::Server) => Place::CpuServer,
+            Some(Blocker::Client) => Place::CpuClient,
+            Some(Blocker::Idle) => Place::CpuIdle,
+            Some(Blocker::Thread(_) | Blocker::Peer(_)) => Place::CpuOther,
         }
     }
 
     /// As [`Place::component`], with who had the CPU: a cause that takes CPUs away takes those that it had, and no
     /// others.
-    pub fn fine(leaf: &Leaf) -> (Layer, &str) {
+    pub fn fine(leaf: &Leaf) -> (Layer, Component) {
         let (layer, component) = Place::of(leaf).component(leaf);
-        let [others, server, client, free] = match component {
-            name::CPU => [
-                name::CPU_OTHERS,
-                name::CPU_SERVER,
-                name::CPU_CLIENT,
-                name::CPU_FREE,
-            ],
-            name::CLIENT_CPU => [
-                name::CLIENT_CPU_OTHERS,
-                name::CLIENT_CPU_SERVER,
-                name::CLIENT_CPU_CLIENT,
-                name::CLIENT_CPU_FREE,
-            ],
-            _ => return (layer, component),
-        };
-        let fine = match Place::of_cpu(&leaf.whom) {
-            Place::CpuOther => others,
-            Place::CpuServer => server,
-            Place::CpuClient => client,
-            Place::CpuIdle => free,
+        let had = Place::of_cpu(leaf.blocker.as_ref());
+        let fine = match (&component, had) {
+            (Component::Cpu, Place::CpuOther) => Component::CpuOthers,
+            (Component::Cpu, Place::CpuServer) => Component::CpuServer,
+            (Component::Cpu, Place::CpuClient) => Component::CpuClient,
+            (Component::Cpu, Place::CpuIdle) => Component::CpuFree,
+            (Component::ClientCpu, Place::CpuOther) => Component::ClientCpuOthers,
+            (Component::ClientCpu, Place::CpuServer) => Component::ClientCpuServer,
+            (Component::ClientCpu, Place::CpuClient) => Component::ClientCpuClient,
+            (Component::ClientCpu, Place::CpuIdle) => Component::ClientCpuFree,
             _ => component,
         };
         (layer, fine)
     }
 
     /// Layer and component of a budget that a leaf of this place goes to.
-    pub fn component(self, leaf: &Leaf) -> (Layer, &str) {
+    pub fn component(self, leaf: &Leaf) -> (Layer, Component) {
         match self {
             Place::CpuOther
             | Place::CpuServer
             | Place::CpuClient
             | Place::CpuIdle
-            | Place::CpuUnknown => (Layer::Scheduler, name::CPU),
-            Place::Lock => (Layer::Application, name::LOCK),
+            | Place::CpuUnknown => (Layer::Scheduler, Component::Cpu),
+            Place::Lock => (Layer::Application, Component::Lock),
             Place::DiskHeld
             | Place::DiskBehindOthers
             | Place::DiskOwn
             | Place::DiskBesideOthers
-            | Place::DiskDevice => (Layer::Storage, name::DISK),
-            Place::Memory => (Layer::Memory, name::MEMORY),
-            _ => (leaf.layer, &leaf.component),
+            | Place::DiskDevice => (Layer::Storage, Component::Disk),
+            Place::Memory => (Layer::Memory, Component::Memory),
+            _ => leaf.component(),
         }
     }
 }
@@ -254,40 +218,80 @@ pub enum Kind {
     Host,
 }
 
+/// System calls that flush to a disk.
+const SYNCS: [&str; 6] = [
+    "fsync",
+    "fdatasync",
+    "msync",
+    "sync",
+    "syncfs",
+    "sync_file_range",
+];
+
 impl Kind {
     /// What a part of a budget is.
-    pub fn of(layer: Layer, component: &str) -> Kind {
-        let has = |word: &str| component.contains(word);
-        match (layer, component) {
-            (_, name::CPU_OTHERS) => Kind::CpuOthers,
-            (_, name::CPU_SERVER) => Kind::CpuServer,
-            (_, name::CPU_CLIENT) => Kind::CpuClient,
-            (_, name::CPU_FREE) => Kind::CpuFree,
-            (_, name::CLIENT_CPU_OTHERS) => Kind::ClientCpuOthers,
-            (_, name::CLIENT_CPU_SERVER) => Kind::ClientCpuServer,
-            (_, name::CLIENT_CPU_CLIENT) => Kind::ClientCpuClient,
-            (_, name::CLIENT_CPU_FREE) => Kind::ClientCpuFree,
-            (Layer::Client, name::CLIENT_CPU) => Kind::ClientCpu,
-            (Layer::Client, _) => Kind::Client,
-            _ if has("idle") => Kind::Client,
-            (_, name::PEER | name::OTHER_CODE | name::OTHER_SLEEPING | name::OTHER_LOCK) => {
-                Kind::Peer
+    pub fn of(layer: Layer, component: &Component) -> Kind {
+        match component {
+            Component::CpuOthers => Kind::CpuOthers,
+            Component::CpuServer => Kind::CpuServer,
+            Component::CpuClient => Kind::CpuClient,
+            Component::CpuFree => Kind::CpuFree,
+            Component::ClientCpuOthers => Kind::ClientCpuOthers,
+            Component::ClientCpuServer => Kind::ClientCpuServer,
+            Component::ClientCpuClient => Kind::ClientCpuClient,
+            Component::ClientCpuFree => Kind::ClientCpuFree,
+            Component::ClientCpu => Kind::ClientCpu,
+            Component::ClientWork | Component::ClientWait => Kind::Client,
+            _ if layer == Layer::Client => Kind::Client,
+            Component::Other(name) => Kind::of_older(layer, name),
+            Component::Peer
+            | Component::OtherCode
+            | Component::OtherSleeping
+            | Component::OtherLock => Kind::Peer,
+            Component::ServerQueue => Kind::ServerQueue,
+            Component::Memory => Kind::Memory,
+            Component::FaultsAndInterrupts => Kind::Faults,
+            Component::SystemCall(call) if SYNCS.contains(&call.as_str()) => Kind::Syncs,
+            Component::SystemCall(_)
+            | Component::OtherCalls
+            | Component::OutsideOfCalls
+            | Component::Interrupts => Kind::Kernel,
+            Component::UserCode => Kind::UserCode,
+            Component::Cpu => Kind::Scheduler,
+            Component::Disk
+            | Component::DiskHeld
+            | Component::DiskQueue
+            | Component::DiskDevice
+            | Component::DiskFileSystem => Kind::Storage,
+            Component::OnTheWay => Kind::Network,
+            Component::Lock => Kind::Lock,
+            Component::Sleeping => Kind::Sleeping,
+            Component::Child | Component::Pipe | Component::NotFollowed | Component::TooSmall => {
+                Kind::Application
             }
-            (_, "request waits for the server") => Kind::ServerQueue,
-            (Layer::Memory, _) => Kind::Memory,
+        }
+    }
+
+    /// What a part is that a record of before requests were followed, or another tool, gave a name of its own: by the
+    /// words that such names have.
+    fn of_older(layer: Layer, name: &str) -> Kind {
+        let has = |word: &str| name.contains(word);
+        match layer {
+            _ if has("idle") => Kind::Client,
+            Layer::Memory => Kind::Memory,
             _ if has("fault") => Kind::Faults,
-            (Layer::Kernel, _) if has("sync") => Kind::Syncs,
-            (Layer::Kernel, _) => Kind::Kernel,
+            Layer::Kernel if has("sync") => Kind::Syncs,
+            Layer::Kernel => Kind::Kernel,
             _ if has("user") => Kind::UserCode,
             _ if has("kernel") => Kind::Kernel,
-            (Layer::Cpu, _) => Kind::UserCode,
-            (Layer::Scheduler, _) => Kind::Scheduler,
-            (Layer::Storage, _) => Kind::Storage,
-            (Layer::Network, _) => Kind::Network,
-            (Layer::Host, _) => Kind::Host,
-            (Layer::Application, _) if has("lock") || has("futex") => Kind::Lock,
-            (Layer::Application, name::SLEEPING) => Kind::Sleeping,
-            (Layer::Application, _) => Kind::Application,
+            Layer::Cpu => Kind::UserCode,
+            Layer::Scheduler => Kind::Scheduler,
+            Layer::Storage => Kind::Storage,
+            Layer::Network => Kind::Network,
+            Layer::Host => Kind::Host,
+            Layer::Application if has("lock") || has("futex") => Kind::Lock,
+            Layer::Application => Kind::Application,
+            Layer::Client => Kind::Client,
         }
     }
 }
@@ -295,7 +299,7 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths::Share;
+    use crate::paths::{Share, older};
 
     fn leaf(layer: Layer, component: &str, whom: &str, chain: &[&str]) -> Leaf {
         let share = Share {
@@ -304,11 +308,11 @@ mod tests {
             low: 0.08,
             high: 0.12,
         };
-        let chain = chain.iter().map(|&l| l.to_owned()).collect();
+        let (class, side, blocker, chain) = older::read(layer, component, whom, chain);
         Leaf {
-            layer,
-            component: component.into(),
-            whom: whom.into(),
+            class,
+            side,
+            blocker,
             chain,
             all: share,
             middle: share,
@@ -566,7 +570,7 @@ mod tests {
             let found = Place::of(&leaf);
             assert_eq!(
                 (found, found.component(&leaf).1),
-                (place, part),
+                (place, Component::of_name(part)),
                 "{component} of {whom} by {chain:?}"
             );
         }

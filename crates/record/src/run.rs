@@ -11,7 +11,16 @@ use crate::measurement::Measurement;
 use crate::paths::Paths;
 
 /// The name and version of the format.
-pub const SCHEMA: &str = "fingerpost/run/1";
+pub const SCHEMA: &str = "fingerpost/run/2";
+
+/// The one before, which is converted when it is read: leaves of followed requests are text there, and a finding's step
+/// and relation stand in its evidence.
+pub const OLDER_SCHEMA: &str = "fingerpost/run/1";
+
+/// Whether a run of this format can be read.
+pub fn is_readable(schema: &str) -> bool {
+    schema == SCHEMA || schema == OLDER_SCHEMA
+}
 
 /// Characters of a run's label at most.
 pub const LONGEST_LABEL: usize = 60;

@@ -129,7 +129,8 @@ pub fn cut_run(run: &mut Run) {
         budget
             .parts
             .iter_mut()
-            .for_each(|part| cut_in_place(&mut part.component));
+            .filter_map(|part| part.component.text_mut())
+            .for_each(cut_in_place);
     }
     for paths in &mut run.paths {
         cut_params(&mut paths.params);

@@ -1,5 +1,6 @@
 //! Run files that are truncated, edited by hand, or made to hurt: one clear sentence each, and never a panic.
 
+use fingerpost_record::Blocker;
 use fingerpost_record::load::{self, LoadError, MAX_TEXT};
 use fingerpost_record::{Run, fixture, text};
 use proptest::prelude::*;
@@ -63,8 +64,8 @@ fn hand_edits_are_named() {
         ),
         ("\"duration_s\":58.25", "\"duration_s\":-3", "duration_s"),
         (
-            "fingerpost/run/1",
-            "fingerpost/run/2\\u001b[2J",
+            "fingerpost/run/2",
+            "fingerpost/run/3\\u001b[2J",
             "use a newer fingerpost",
         ),
         ("\"schema\":", "\"scheme\":", "no “schema”"),
@@ -93,14 +94,14 @@ fn hand_edits_are_named() {
 fn what_was_followed_is_bounded_and_cannot_steer_a_terminal() {
     let run = fixture::followed::slow_locks();
     let text = serde_json::to_string(&run).unwrap();
-    let evil = text.replacen("\"whom\":\"stress\"", "\"whom\":\"\\u001b[31mstress\"", 1);
+    let evil = text.replacen("\"comm\":\"stress\"", "\"comm\":\"\\u001b[31mstress\"", 1);
     assert_ne!(evil, text);
     let loaded = load::from_slice(evil.as_bytes(), "x.json").unwrap();
     assert!(
         loaded.paths[0]
             .leaves
             .iter()
-            .any(|l| l.whom == "\u{fffd}[31mstress")
+            .any(|l| l.blocker == Some(Blocker::thread("\u{fffd}[31mstress")))
     );
     let many = Run {
         paths: vec![run.paths[0].clone(); 201],

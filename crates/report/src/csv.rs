@@ -1,6 +1,7 @@
 //! Comma-separated values as RFC 4180 has them: one line per measurement, values unrounded in the record's units, then
 //! one per figure that a laboratory derives.
 
+use fingerpost_diagnose::wording::whom;
 use fingerpost_record::descriptor::table;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Paths, Run};
@@ -175,7 +176,9 @@ fn requests(p: &Paths) -> Vec<Derived> {
         }
     }
     for leaf in &p.leaves {
-        let chain = leaf.chain.join(" > ");
+        let links: Vec<&str> = leaf.chain.iter().map(|link| link.as_str()).collect();
+        let (chain, whom) = (links.join(" > "), whom(leaf.blocker.as_ref()));
+        let component = leaf.component().1;
         for (class, s) in [
             ("all", leaf.all),
             ("middle", leaf.middle),
@@ -184,8 +187,8 @@ fn requests(p: &Paths) -> Vec<Derived> {
             let params = || {
                 with(&[
                     ("class", class),
-                    ("component", &leaf.component),
-                    ("with", &leaf.whom),
+                    ("component", &component.name()),
+                    ("with", &whom),
                     ("chain", &chain),
                 ])
             };

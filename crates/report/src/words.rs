@@ -1,6 +1,7 @@
 //! A run's texts as a terminal and as Markdown show them, times and shares.
 
-use fingerpost_record::Unit;
+use fingerpost_diagnose::wording::whom;
+use fingerpost_record::{Blocker, Component, Unit};
 
 /// A time of so many seconds.
 pub fn time(seconds: f64) -> String {
@@ -34,6 +35,16 @@ pub fn whole_bytes(bytes: u64) -> String {
 /// When something began, as a record has it, for a person.
 pub fn moment(started: &str) -> String {
     started.replace('T', " ").replace('Z', " UTC")
+}
+
+/// What a part of a request's time is called.
+pub fn part(component: &Component) -> String {
+    clean(&component.name())
+}
+
+/// Who had what was waited for; empty where that is not known.
+pub fn blocked_by(blocker: Option<&Blocker>) -> String {
+    clean(&whom(blocker))
 }
 
 /// A run's text without what could mislead a reader.

@@ -4,7 +4,7 @@
 use crate::runs::{QUIET, run, slower, with_rows};
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
-use fingerpost_record::{Finding, Layer, Run, Status};
+use fingerpost_record::{Finding, Layer, Run, Status, WaitClass};
 
 fn guilty(c: &Comparison) -> Vec<&str> {
     c.causes
@@ -209,7 +209,7 @@ fn a_part_that_is_small_in_the_middle_clears_with_its_whole_interval_alone() {
     wide.paths[0]
         .leaves
         .iter_mut()
-        .filter(|l| l.component == "sleeping")
+        .filter(|l| l.class == WaitClass::Timer)
         .for_each(|l| (l.all.low, l.all.high) = (0.0, 0.5));
     let c = between(run(&[], &[]), wide);
     assert_eq!(
@@ -254,7 +254,7 @@ fn a_place_of_the_disk_is_not_doubted_for_what_another_took() {
     wide.paths[0]
         .leaves
         .iter_mut()
-        .filter(|l| l.component.contains("held"))
+        .filter(|l| l.class == WaitClass::DiskHeld)
         .for_each(|l| l.all.high = 0.5);
     let c = between(with(0.0, 0.0), wide);
     assert_eq!(

@@ -10,7 +10,7 @@
 
 use fingerpost_record::cause::thresholds::HALF_OUTSIDE;
 use fingerpost_record::cause::{Cause, Need};
-use fingerpost_record::{Finding, Layer, Status};
+use fingerpost_record::{Component, Finding, Layer, Status};
 
 use super::catalogue::{CATALOGUE, Candidate, Rest};
 use super::clearing::{Doubts, why_not};
@@ -31,7 +31,7 @@ struct Taken(Vec<(&'static Candidate, f64)>);
 
 impl Taken {
     /// Whether a part is explained already.
-    fn has(&self, clues: &Clues, layer: Layer, part: &str) -> bool {
+    fn has(&self, clues: &Clues, layer: Layer, part: &Component) -> bool {
         self.0.iter().any(|(c, _)| c.moves(clues, layer, part))
     }
 
@@ -242,9 +242,9 @@ impl Case {
         taken: &Taken,
         trust: &Trust,
     ) -> Case {
-        let moves = |layer: Layer, part: &str| candidate.moves(clues, layer, part);
+        let moves = |layer: Layer, part: &Component| candidate.moves(clues, layer, part);
         let is_free =
-            |layer: Layer, part: &str| moves(layer, part) && !taken.has(clues, layer, part);
+            |layer: Layer, part: &Component| moves(layer, part) && !taken.has(clues, layer, part);
         let (moved, free) = (clues.parts(moves), clues.parts(is_free));
         let takes = (candidate.rest)(clues);
         let rest = if takes == Rest::No { 0.0 } else { change.rest };
@@ -255,7 +255,7 @@ impl Case {
             0.0
         };
         // What no part has is a difference between the whole and all parts, and is as little known as these together.
-        let width_of = |pick: &dyn Fn(Layer, &str) -> bool, rest: f64| {
+        let width_of = |pick: &dyn Fn(Layer, &Component) -> bool, rest: f64| {
             clues.width(pick).hypot(if rest > 0.0 {
                 clues.width(|_, _| true)
             } else {

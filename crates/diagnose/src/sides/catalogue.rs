@@ -29,8 +29,8 @@
 //! - application: `server.blocked.lock.seconds` `step.query_cache`
 //! - client: `client.cpu.seconds` `client.throttle.seconds` `step.client.cpus` `step.client.saturated`
 
-use fingerpost_record::Layer;
 use fingerpost_record::cause::{Cause, cause};
+use fingerpost_record::{Component, Layer};
 
 use super::clues::Clues;
 use super::sign::Sign;
@@ -45,7 +45,7 @@ pub struct Candidate {
     /// What it takes here of what no part of a budget has.
     pub rest: fn(&Clues) -> Rest,
     /// What it moves here besides what it always does.
-    pub also: fn(&Clues, Layer, &str) -> bool,
+    pub also: fn(&Clues, Layer, &Component) -> bool,
 }
 
 impl Candidate {
@@ -58,7 +58,7 @@ impl Candidate {
     }
 
     /// Whether it moves a part of a budget here.
-    pub fn moves(&self, clues: &Clues, layer: Layer, part: &str) -> bool {
+    pub fn moves(&self, clues: &Clues, layer: Layer, part: &Component) -> bool {
         self.entry().moves(layer, part) || (self.also)(clues, layer, part)
     }
 }

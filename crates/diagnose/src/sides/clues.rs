@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use fingerpost_record::{
-    Budget, Experiment, Finding, Layer, Observation, Paths, Readings, Unit, reading::Way,
-    unit::significant,
+    Blocker, Budget, Component, Experiment, Finding, Layer, Observation, Paths, Readings, Unit,
+    reading::Way, unit::significant,
 };
 
 use super::growth::{Growth, Pair};
@@ -17,15 +17,12 @@ use crate::chain;
 use crate::deciding::verdict;
 use crate::entering::Entering;
 use crate::facts::{Facts, TICKS};
-use crate::places::{Place, Places, name, places};
+use crate::places::{Place, Places, places};
 use crate::step::StepFigures;
 use crate::steps::Evidence;
 use crate::suspects::suspects;
 use crate::windows::{CALLS, all_calls, calls_per_transaction};
-use fingerpost_record::paths::Share;
-
-/// The part of a budget that the kernel's time outside of traced calls moves to.
-const OUTSIDE_OF_CALLS: &str = "kernel: outside of calls";
+use fingerpost_record::paths::{Leaf, Share};
 
 /// Something that whoever made the sides changed between them: a build or a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,9 +41,9 @@ pub struct Clues<'a> {
     /// What their observers read.
     readings: [Readings; 2],
     /// Their parts, queues resolved: seconds per transaction.
-    parts: [Vec<(Layer, &'a str, f64)>; 2],
+    parts: [Vec<(Layer, Component, f64)>; 2],
     /// Half the 95 % interval of each part of followed requests, in seconds per transaction.
-    widths: [Vec<(Layer, &'a str, f64)>; 2],
+    widths: [Vec<(Layer, Component, f64)>; 2],
     /// Whether both sides' requests were followed, and each in another way: then neither their places nor their budgets
     /// are compared.
     ways_differ: bool,
@@ -87,7 +84,7 @@ impl<'a> Clues<'a> {
         let paths = both.filter(|[b, n]| Way::of(&b.source) == Way::of(&n.source));
         let parts = [0, 1].map(|i| {
             let parts = resolved(of(i).1, sides[i].1);
-            paths.map_or_else(|| parts.clone(), |p| by_who_had_it(&parts, p[i]))
+            paths.map_or_else(|| parts.clone(), |p| by_who_had_it(parts.clone(), p[i]))
         });
         let widths = [0, 1].map(|i| paths.map_or(Vec::new(), |p| widths(p[i], turns(of(i).1))));
         let entering = paths.and_then(|p| {
@@ -125,7 +122,7 @@ impl<'a> Clues<'a> {
         let parts = &mut self.parts[1];
         let Some(user) = parts
             .iter_mut()
-            .find(|p| p.1 == name::USER)
+            .find(|p| p.1 == Component::UserCode)
             .filter(|_| slow.traced_user > 0.0)
         else {
             return;
@@ -134,7 +131,7 @@ impl<'a> Clues<'a> {
         let moved = user.2 * (slow.more_than(&fast) / slow.traced_user).min(1.0);
         if moved > 0.0 {
             user.2 -= moved;
-            parts.push((Layer::Kernel, OUTSIDE_OF_CALLS, moved));
+            parts.push((Layer::Kernel, Component::OutsideOfCalls, moved));
         }
     }
 
@@ -171,11 +168,11 @@ impl<'a> Clues<'a> {
 
     /// Half the 95 % interval of the difference of the parts that a rule picks, in seconds of a transaction: the two
     /// sides' errors are independent, those of one side's parts may go together.
-    pub fn width(&self, pick: impl Fn(Layer, &str) -> bool) -> f64 {
+    pub fn width(&self, pick: impl Fn(Layer, &Component) -> bool) -> f64 {
         let of = |i: usize| {
             self.widths[i]
                 .iter()
-                .filter(|p| pick(p.0, p.1))
+                .filter(|p| pick(p.0, &p.1))
                 .map(|p| p.2)
                 .sum::<f64>()
         };
@@ -234,13 +231,9 @@ impl<'a> Clues<'a> {
     }
 
     /// Who had most of a place on the slower side; nothing where that is not known.
-    pub fn whom(&self, place: Place) -> Option<&str> {
+    pub fn whom(&self, place: Place) -> Option<&Blocker> {
         let [_, places] = self.places.as_ref()?;
-        places
-            .get(&place)?
-            .whom
-            .first()
-            .map(|(name, _)| name.as_str())
+        places.get(&place)?.whom.first().map(|(who, _)| who)
     }
 
     /// The side with the longer transactions.
@@ -431,11 +424,11 @@ impl<'a> Clues<'a> {
     }
 
     /// Sum over the parts of both budgets that a rule picks: seconds per transaction, fast and slow.
-    pub fn parts(&self, pick: impl Fn(Layer, &str) -> bool) -> Pair {
+    pub fn parts(&self, pick: impl Fn(Layer, &Component) -> bool) -> Pair {
         Pair::of(
             self.parts
                 .each_ref()
-                .map(|parts| parts.iter().filter(|p| pick(p.0, p.1)).map(|p| p.2).sum()),
+                .map(|parts| parts.iter().filter(|p| pick(p.0, &p.1)).map(|p| p.2).sum()),
         )
     }
 
@@ -445,10 +438,9 @@ impl<'a> Clues<'a> {
             .parts
             .iter()
             .flatten()
-            .filter_map(|p| p.1.strip_prefix(name::KERNEL))
+            .filter_map(|p| p.1.in_kernel())
             .collect();
-        let seconds =
-            |call: &str| self.parts(|_, part| part.strip_prefix(name::KERNEL) == Some(call));
+        let seconds = |call: &str| self.parts(|_, part| part.in_kernel() == Some(call));
         calls
             .into_iter()
             .map(|call| (call, seconds(call)))
@@ -569,21 +561,24 @@ fn paths_of<'a>((side, budget): (Evidence<'a>, &Budget)) -> Option<&'a Paths> {
 
 /// The parts of a budget with those of waiting for a CPU told apart by who had it, in the proportions of the followed
 /// requests.
-fn by_who_had_it<'a>(
-    parts: &[(Layer, &'a str, f64)],
-    paths: &'a Paths,
-) -> Vec<(Layer, &'a str, f64)> {
+fn by_who_had_it(
+    parts: Vec<(Layer, Component, f64)>,
+    paths: &Paths,
+) -> Vec<(Layer, Component, f64)> {
     let mut fine = Vec::new();
-    for &(layer, part, seconds) in parts {
-        let leaves = || {
-            paths
+    for (layer, part, seconds) in parts {
+        let leaves: Vec<&Leaf> = match part {
+            Component::Cpu | Component::ClientCpu => paths
                 .leaves
                 .iter()
-                .filter(|l| Place::of(l).component(l) == (layer, part))
+                .filter(|l| Place::of(l).component(l) == (layer, part.clone()))
+                .collect(),
+            _ => Vec::new(),
         };
-        let all: f64 = leaves().map(|l| l.all.seconds).sum();
-        if all > 0.0 && [name::CPU, name::CLIENT_CPU].contains(&part) {
-            fine.extend(leaves().map(|l| (layer, Place::fine(l).1, seconds * l.all.seconds / all)));
+        let all: f64 = leaves.iter().map(|l| l.all.seconds).sum();
+        if all > 0.0 {
+            let share = |l: &&Leaf| (layer, Place::fine(l).1, seconds * l.all.seconds / all);
+            fine.extend(leaves.iter().map(share));
         } else {
             fine.push((layer, part, seconds));
         }
@@ -601,7 +596,7 @@ fn half_width(of: &Share) -> f64 {
 }
 
 /// Half the interval of each leaf, in seconds of a transaction, under the name of its part.
-fn widths(paths: &Paths, turns: f64) -> Vec<(Layer, &str, f64)> {
+fn widths(paths: &Paths, turns: f64) -> Vec<(Layer, Component, f64)> {
     let width = |leaf| {
         let (layer, component) = Place::fine(leaf);
         (layer, component, half_width(&leaf.all) * turns)

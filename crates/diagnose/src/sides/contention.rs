@@ -1,11 +1,11 @@
 //! What other processes that came take besides the CPU that they have while a request waits for it: too few CPUs are
 //! left for the server's own threads, which then wait for each other, and caches hold what the others used.
 
-use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{
     BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK,
 };
 use fingerpost_record::place::Kind;
+use fingerpost_record::{Component, Layer};
 
 use super::clues::Clues;
 use super::fitting::grew;
@@ -92,7 +92,7 @@ pub(super) fn slow_the_same_work(clues: &Clues) -> Option<String> {
 }
 
 /// Whether a part of a budget is longer because of them.
-pub(super) fn moves(clues: &Clues, layer: Layer, part: &str) -> bool {
+pub(super) fn moves(clues: &Clues, layer: Layer, part: &Component) -> bool {
     match Kind::of(layer, part) {
         Kind::CpuServer | Kind::CpuClient | Kind::ClientCpuServer | Kind::ClientCpuClient => {
             left_too_few(clues).is_some()

@@ -1,12 +1,13 @@
 //! Whether a reading, a part of a budget or a place of followed requests fits a cause: what all discriminators share.
 
-use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{GOOD_PART, LONGER_WAIT, TWICE};
+use fingerpost_record::{Component, Layer};
 
 use super::clues::Clues;
 use super::growth::{Growth, Pair, grown};
 use super::sign::Sign::{self, Fits, NotGrown, Unknown};
 use crate::places::Place;
+use crate::wording::who;
 
 /// A total that must grow clearly for the cause to fit. Seconds are no events.
 pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
@@ -53,7 +54,7 @@ pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
 
 /// The ends of the ratio of two sides' parts, with the 95 % interval of their difference; nothing where requests were
 /// not followed on both.
-pub(super) fn ends(clues: &Clues, pick: fn(Layer, &str) -> bool) -> Option<[f64; 2]> {
+pub(super) fn ends(clues: &Clues, pick: fn(Layer, &Component) -> bool) -> Option<[f64; 2]> {
     clues.followed().then(|| {
         let (pair, width) = (clues.parts(pick), clues.width(pick));
         [pair.slow - width, pair.slow + width].map(|slow| slow.max(0.0) / pair.fast.max(1e-12))
@@ -81,7 +82,9 @@ pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<S
     let whom = places
         .first()
         .and_then(|place| clues.whom(*place))
-        .map_or(String::new(), |name| format!(", most of it with {name}"));
+        .map_or(String::new(), |name| {
+            format!(", most of it with {}", who(name))
+        });
     let text = format!(
         "{words}: {} of a request{whom}",
         clues.arrow(pair, "seconds")

@@ -6,11 +6,11 @@ use super::fitting::grew;
 use super::growth::{self, Growth, Pair};
 use super::sign::Sign::{self, Fits, NotGrown, Unknown};
 use crate::counts::Z;
-use crate::places::{Kind, name};
-use fingerpost_record::Layer;
+use crate::places::Kind;
 use fingerpost_record::cause::thresholds::{
     FEW_FLUSHES, FLUSHES_MATTER, MORE_OF_A_COUNT, MOST_OF_COMMITS, NO_FLUSHES, SAME_COST,
 };
+use fingerpost_record::{Component, Layer};
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((
@@ -170,12 +170,12 @@ pub(super) fn journals(clues: &Clues) -> Option<String> {
 }
 
 /// A part of a budget in which files are prepared for a commit.
-fn of_commits(_: Layer, part: &str) -> bool {
-    part.strip_prefix(name::KERNEL)
+fn of_commits(_: Layer, part: &Component) -> bool {
+    part.call()
         .is_some_and(|call| OF_COMMITS.iter().any(|calls| calls.contains(&call)))
 }
 
 /// Whether a part of a budget is longer because of calls that go with how the server commits.
-pub(super) fn with_journals(clues: &Clues, layer: Layer, part: &str) -> bool {
+pub(super) fn with_journals(clues: &Clues, layer: Layer, part: &Component) -> bool {
     of_commits(layer, part) && journals(clues).is_some()
 }

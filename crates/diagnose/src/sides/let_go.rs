@@ -2,9 +2,9 @@
 //! let go at once, and wait for each other for a CPU; a CPU that they left free has to wake first, and neighbours that
 //! are there on both sides run on it meanwhile. Who finds a file locked by a commit sleeps and tries again.
 
-use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{FILE_LOCKS, LONGER_WAIT, SAME_WORK};
 use fingerpost_record::place::Kind;
+use fingerpost_record::{Component, Layer};
 
 use super::clues::Clues;
 use super::fitting::{followed, grew, grows};
@@ -98,7 +98,7 @@ pub(super) fn by_file_locks(clues: &Clues) -> Option<String> {
 }
 
 /// Waiting for a CPU that no other process has, or one that is a neighbour on both sides.
-fn for_a_cpu(clues: &Clues, layer: Layer, part: &str) -> bool {
+fn for_a_cpu(clues: &Clues, layer: Layer, part: &Component) -> bool {
     use Kind::{
         ClientCpuClient, ClientCpuFree, ClientCpuOthers, ClientCpuServer, CpuClient, CpuFree,
         CpuOthers, CpuServer,
@@ -111,18 +111,18 @@ fn for_a_cpu(clues: &Clues, layer: Layer, part: &str) -> bool {
 }
 
 /// Whether a part of a budget is longer because of how the server commits.
-pub(super) fn with_flushes(clues: &Clues, layer: Layer, part: &str) -> bool {
+pub(super) fn with_flushes(clues: &Clues, layer: Layer, part: &Component) -> bool {
     let tried_again = Kind::of(layer, part) == Kind::Sleeping && by_file_locks(clues).is_some();
     tried_again || for_a_cpu(clues, layer, part) && by_flushes(clues).is_some()
 }
 
 /// Whether a part of a budget is longer because a queueing discipline lets packets go together.
-pub(super) fn with_a_shaper(clues: &Clues, layer: Layer, part: &str) -> bool {
+pub(super) fn with_a_shaper(clues: &Clues, layer: Layer, part: &Component) -> bool {
     for_a_cpu(clues, layer, part) && by_a_shaper(clues).is_some()
 }
 
 /// Whether a part of a budget is longer because of a lock.
-pub(super) fn with_a_lock(clues: &Clues, layer: Layer, part: &str) -> bool {
+pub(super) fn with_a_lock(clues: &Clues, layer: Layer, part: &Component) -> bool {
     for_a_cpu(clues, layer, part) && by_a_lock(clues).is_some()
 }
 

@@ -1,21 +1,24 @@
 //! Budgets of records from before requests were followed: they have parts for queues.
 
 use fingerpost_record::cause::thresholds::FEW_THREADS;
-use fingerpost_record::{Budget, Layer, Part, Readings};
+use fingerpost_record::{Budget, Component, Layer, Part, Readings};
 
-/// What such a budget calls its queues.
-const QUEUES: [&str; 2] = ["request waits for the server", "in a program's own queue"];
-/// What lies on no side.
-const ON_THE_WAY: &str = "on the way between server and client";
+/// What such a budget calls the second of its queues.
+const OWN_QUEUE: &str = "in a program's own queue";
+
+fn queue(part: &Component) -> bool {
+    matches!(part, Component::ServerQueue)
+        || matches!(part, Component::Other(name) if name == OWN_QUEUE)
+}
 
 /// The parts of a budget: layer, component, seconds per transaction. Where few threads serve many clients, a request
 /// that waits behind others waits for what those do: the time in the server's queue is spread over the server's own
 /// parts, in proportion. A budget of followed requests has no such queue, and stays as it is.
-pub(super) fn resolved<'a>(readings: &Readings, budget: &'a Budget) -> Vec<(Layer, &'a str, f64)> {
-    let queue = |part: &str| QUEUES.contains(&part);
-    let own =
-        |layer: Layer, part: &str| layer != Layer::Client && part != ON_THE_WAY && !queue(part);
-    let sum = |pick: &dyn Fn(Layer, &str) -> bool| -> f64 {
+pub(super) fn resolved(readings: &Readings, budget: &Budget) -> Vec<(Layer, Component, f64)> {
+    let own = |layer: Layer, part: &Component| {
+        layer != Layer::Client && *part != Component::OnTheWay && !queue(part)
+    };
+    let sum = |pick: &dyn Fn(Layer, &Component) -> bool| -> f64 {
         budget
             .parts
             .iter()
@@ -34,13 +37,13 @@ pub(super) fn resolved<'a>(readings: &Readings, budget: &'a Budget) -> Vec<(Laye
     } else {
         1.0
     };
-    let part = |p: &'a Part| {
+    let part = |p: &Part| {
         let seconds = match () {
             () if own(p.layer, &p.component) => p.seconds_per_transaction * factor,
             () if factor > 1.0 && queue(&p.component) => 0.0,
             () => p.seconds_per_transaction,
         };
-        (p.layer, p.component.as_str(), seconds)
+        (p.layer, p.component.clone(), seconds)
     };
     budget.parts.iter().map(part).collect()
 }

@@ -1,7 +1,7 @@
 //! What tells a cause from its neighbours, as it was found, and the kinds of parts that several causes move.
 
-use fingerpost_record::Layer;
 use fingerpost_record::place::Kind;
+use fingerpost_record::{Component, Layer};
 
 /// What a discriminator found.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,12 +40,12 @@ impl Sign {
 }
 
 /// The server's own code.
-pub(super) fn user(layer: Layer, part: &str) -> bool {
+pub(super) fn user(layer: Layer, part: &Component) -> bool {
     Kind::of(layer, part) == Kind::UserCode
 }
 
 /// The kernel on the server's behalf.
-pub(super) fn kernel(layer: Layer, part: &str) -> bool {
+pub(super) fn kernel(layer: Layer, part: &Component) -> bool {
     matches!(
         Kind::of(layer, part),
         Kind::Kernel | Kind::Faults | Kind::Syncs
@@ -53,6 +53,6 @@ pub(super) fn kernel(layer: Layer, part: &str) -> bool {
 }
 
 /// All that a CPU does.
-pub(super) fn on_cpu(layer: Layer, part: &str) -> bool {
+pub(super) fn on_cpu(layer: Layer, part: &Component) -> bool {
     user(layer, part) || kernel(layer, part) || Kind::of(layer, part) == Kind::Host
 }

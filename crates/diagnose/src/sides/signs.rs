@@ -1,5 +1,6 @@
 //! What tells the causes of CPUs, kernel and memory from their neighbours.
 
+use fingerpost_record::Component;
 use fingerpost_record::cause::thresholds::*;
 
 use super::clues::{Clues, quantity};
@@ -13,7 +14,7 @@ use super::{contention, flushes, let_go, signs_io};
 use crate::entering::Entering;
 use crate::hosts::TASK_MITIGATIONS;
 use crate::judging::limit;
-use crate::places::{Kind, Place, name};
+use crate::places::{Kind, Place};
 
 pub(super) fn contention(clues: &Clues) -> Sign {
     if let Some(sign) = followed(
@@ -248,7 +249,7 @@ fn one_call(clues: &Clues) -> Option<(String, bool)> {
         grew.more() * others / count.max(1e-9),
         rest.iter().map(|c| c.1.more()).sum::<f64>(),
     );
-    let is = |call: &str, part: &str| part.strip_prefix(name::KERNEL) == Some(call);
+    let is = |call: &str, part: &Component| part.call() == Some(call);
     let (width, of_others) = (
         clues.width(|_, part| is(most, part)),
         clues.width(|_, part| rest.iter().any(|other| is(other.0, part))),

@@ -5,7 +5,7 @@ use fingerpost_record::cause::thresholds::{
     MANY_OVERFLOWS, MORE_BESIDE, MORE_OF_A_COUNT, MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES,
     SAME_COST, SENT_AGAIN, TWICE,
 };
-use fingerpost_record::{Layer, Unit};
+use fingerpost_record::{Component, Layer, Unit};
 
 use super::clues::{Clues, quantity};
 use super::fitting::{followed, grows, higher, is_good_part, set_now};
@@ -14,7 +14,7 @@ use super::growth::{self, Growth, Pair};
 use super::let_go::{self, shapers};
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
 use crate::judging::{SUSPECTED, limit, percent};
-use crate::places::{Kind, Place, name};
+use crate::places::{Kind, Place};
 
 pub(super) fn disk_contention(clues: &Clues) -> Sign {
     let words = "waiting for the disk behind others' I/O, or in the device beside it";
@@ -291,11 +291,8 @@ const SENDING: [&str; 7] = [
 ];
 
 /// A part of a budget in which packets are sent.
-pub(super) fn of_sending(_: Layer, part: &str) -> bool {
-    part == name::INTERRUPTS
-        || part
-            .strip_prefix(name::KERNEL)
-            .is_some_and(|call| SENDING.contains(&call))
+pub(super) fn of_sending(_: Layer, part: &Component) -> bool {
+    *part == Component::Interrupts || part.call().is_some_and(|call| SENDING.contains(&call))
 }
 
 /// A queueing discipline that limits or delays on the slower side only, where what it holds up takes a good part of
@@ -315,7 +312,7 @@ pub(super) fn shaped(clues: &Clues) -> Option<String> {
 
 /// Whether that is a good part with its whole interval.
 pub(super) fn surely_shaped(clues: &Clues) -> bool {
-    let held = |layer: Layer, part: &str| {
+    let held = |layer: Layer, part: &Component| {
         of_sending(layer, part) || Kind::of(layer, part) == Kind::Network
     };
     clues.followed() && is_good_part(clues, clues.parts(held).more() - clues.width(held))

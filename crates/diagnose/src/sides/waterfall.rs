@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use fingerpost_record::{Budget, Layer, Params, Unit};
+use fingerpost_record::{Budget, Component, Layer, Params, Unit};
 use serde::Serialize;
 
 use crate::steps::Evidence;
@@ -52,7 +52,7 @@ pub struct WaterfallStep {
     /// The layer.
     pub layer: Layer,
     /// What the time went to.
-    pub component: String,
+    pub component: Component,
     /// Seconds per transaction on the base side.
     pub base_seconds: f64,
     /// Seconds per transaction on the new side.
@@ -80,25 +80,25 @@ pub fn waterfalls<'a>(base: Evidence<'a>, new: Evidence<'a>, costs: &[UnitCost])
 pub fn between(base: &Budget, new: &Budget) -> Waterfall {
     let (base_seconds, new_seconds) = (wall(base), wall(new));
     let change = new_seconds - base_seconds;
-    let names: BTreeSet<(Layer, &str)> = base
+    let names: BTreeSet<(Layer, &Component)> = base
         .parts
         .iter()
         .chain(&new.parts)
-        .map(|p| (p.layer, p.component.as_str()))
+        .map(|p| (p.layer, &p.component))
         .collect();
-    let of = |b: &Budget, layer: Layer, component: &str| -> f64 {
+    let of = |b: &Budget, layer: Layer, component: &Component| -> f64 {
         b.parts
             .iter()
-            .filter(|p| p.layer == layer && p.component == component)
+            .filter(|p| p.layer == layer && p.component == *component)
             .map(|p| p.seconds_per_transaction)
             .sum()
     };
-    let step = |(layer, component): (Layer, &str)| {
+    let step = |(layer, component): (Layer, &Component)| {
         let (b, n) = (of(base, layer, component), of(new, layer, component));
         let share = if change == 0.0 { 0.0 } else { (n - b) / change };
         WaterfallStep {
             layer,
-            component: component.to_owned(),
+            component: component.clone(),
             base_seconds: b,
             new_seconds: n,
             share,
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use fingerpost_record::Part;
 
-    pub(crate) fn budget(parts: &[(Layer, &str, f64)], wall: f64) -> Budget {
+    pub(crate) fn budget(parts: &[(Layer, Component, f64)], wall: f64) -> Budget {
         let sum: f64 = parts.iter().map(|p| p.2).sum();
         Budget {
             workload: "database".into(),
@@ -200,7 +200,7 @@ mod tests {
                 .iter()
                 .map(|(layer, component, s)| Part {
                     layer: *layer,
-                    component: (*component).into(),
+                    component: component.clone(),
                     seconds_per_transaction: *s,
                     share: s / wall,
                 })
@@ -213,16 +213,16 @@ mod tests {
     fn the_steps_and_the_rest_add_up_to_the_change() {
         let base = budget(
             &[
-                (Layer::Application, "user code", 1e-3),
-                (Layer::Scheduler, "waiting for a CPU", 1e-4),
+                (Layer::Application, "user code".into(), 1e-3),
+                (Layer::Scheduler, "waiting for a CPU".into(), 1e-4),
             ],
             1.2e-3,
         );
         let new = budget(
             &[
-                (Layer::Application, "user code", 1e-3),
-                (Layer::Scheduler, "waiting for a CPU", 2e-3),
-                (Layer::Storage, "fsync", 1e-4),
+                (Layer::Application, "user code".into(), 1e-3),
+                (Layer::Scheduler, "waiting for a CPU".into(), 2e-3),
+                (Layer::Storage, "fsync".into(), 1e-4),
             ],
             3.3e-3,
         );
@@ -234,7 +234,7 @@ mod tests {
             .sum::<f64>()
             + fall.unexplained_seconds;
         assert!((sum - 2.1e-3).abs() < 1e-12);
-        assert_eq!(fall.steps[0].component, "waiting for a CPU");
+        assert_eq!(fall.steps[0].component, Component::Cpu);
         assert!((fall.steps[0].share - 1.9 / 2.1).abs() < 1e-9);
     }
 }

@@ -216,3 +216,85 @@ fn a_run_is_explained_from_its_file_alone() {
     std::fs::write(&path, run.to_string()).unwrap();
     assert_eq!(explain(&[path.to_str().unwrap()]).status.code(), Some(2));
 }
+
+/// Busy loops that call themselves so: they end when this is dropped.
+struct Loops(Vec<std::process::Child>);
+
+impl Loops {
+    fn named(name: &str) -> Loops {
+        let script = format!(
+            "import ctypes\nctypes.CDLL(None).prctl(15, {name:?}.encode())\nwhile True: pass"
+        );
+        let cpus = std::thread::available_parallelism().map_or(2, usize::from);
+        let loops = (0..2 * cpus)
+            .map(|_| {
+                Command::new("python3")
+                    .args(["-c", &script])
+                    .spawn()
+                    .expect("python3 runs")
+            })
+            .collect();
+        let loops = Loops(loops);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        for child in &loops.0 {
+            let comm = format!("/proc/{}/comm", child.id());
+            while std::fs::read_to_string(&comm).unwrap_or_default().trim() != name {
+                assert!(
+                    std::time::Instant::now() < deadline,
+                    "no loop is called {name}"
+                );
+                std::thread::yield_now();
+            }
+        }
+        loops
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// What once stood in the same text as processes' names: a neighbour that chose one of these was cleared.
+#[test]
+fn neighbours_are_accused_whatever_they_call_themselves() {
+    for name in ["idle CPU", "the client"] {
+        let loops = Loops::named(name);
+        let work = "import time\nwhile time.process_time() < 0.6: pass";
+        let found = document(&explain(&["--format", "json", "--", "python3", "-c", work]));
+        drop(loops);
+        let e = &found["explanations"][0];
+        let Some(paths) = e.get("paths") else {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "requests are followed here: {e:#}"
+            );
+            return;
+        };
+        let finding = |cause: &str| {
+            let all = e["findings"].as_array().unwrap();
+            all.iter().find(|f| f["cause"] == cause).cloned()
+        };
+        let contention = finding("cpu.contention").expect("contention was looked at");
+        assert!(
+            ["guilty", "suspected"].contains(&contention["status"].as_str().unwrap()),
+            "beside loops that are called “{name}”: {contention:#}"
+        );
+        assert!(
+            finding("client.saturated").is_none_or(|f| f["share"].as_f64().unwrap() == 0.0),
+            "a command has no client: {e:#}"
+        );
+        assert!(
+            paths["leaves"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|leaf| leaf["blocker"]["thread"]["comm"] == name),
+            "{paths:#}"
+        );
+    }
+}

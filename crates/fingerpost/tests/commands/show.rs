@@ -165,7 +165,7 @@ fn a_hostile_file_gives_one_sentence_with_its_path() {
         ("deep", "[".repeat(1 << 20).into_bytes(), "nested deeper"),
         (
             "later",
-            good.replace("fingerpost/run/1", "fingerpost/run/2").into(),
+            good.replace("fingerpost/run/2", "fingerpost/run/3").into(),
             "use a newer fingerpost",
         ),
         (

@@ -2,22 +2,11 @@
 
 use std::collections::HashMap;
 
-use fingerpost_record::Layer;
-use fingerpost_record::place::name;
+use fingerpost_record::{Blocker, Task, WaitClass};
+pub use fingerpost_record::{Link, Side};
 
 use super::event::InterruptKind;
 use crate::calls;
-
-/// Which side of a workload a thread is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Side {
-    /// The service that is explained.
-    Server,
-    /// Its load generator.
-    Client,
-    /// Anybody else: another service, a neighbour, a thread of the kernel.
-    Other,
-}
 
 /// What a thread did at the end of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,45 +38,6 @@ pub enum Kind {
     /// The other end of a pipe, an event.
     Pipe,
     NotFollowed,
-}
-
-/// A step of the chain by which a path came to a leaf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Link {
-    /// Behind other requests of the same thread.
-    Queue,
-    /// An idle thread was given the request by this one.
-    Handover,
-    /// A lock or condition that another thread ended.
-    Lock,
-    /// A file system's or device's thread.
-    Disk,
-    /// Another end of a pipe or event.
-    Pipe,
-    /// The other end of a connection.
-    Peer,
-    Child,
-    /// Another thread of the program, while its first one waits for the whole of a window.
-    Thread,
-    /// A page, or the address space's lock.
-    Memory,
-}
-
-impl Link {
-    /// Its name in a record.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Link::Queue => "queue",
-            Link::Handover => "hand-over",
-            Link::Lock => "lock",
-            Link::Disk => "disk",
-            Link::Pipe => "pipe",
-            Link::Peer => "peer",
-            Link::Child => "child",
-            Link::Thread => "thread",
-            Link::Memory => "memory",
-        }
-    }
 }
 
 /// The links that a chain keeps: a longer one keeps its beginning, which is what names it.
@@ -152,52 +102,41 @@ pub struct Piece {
 }
 
 impl Leaf {
-    /// Layer and component, as a record names them.
-    pub fn named(&self) -> (Layer, String) {
-        let (layer, component) = match (self.side, self.kind) {
-            (_, Kind::NotFollowed) => (Layer::Application, "not followed"),
-            (Side::Client, Kind::Cpu) => (Layer::Client, "client waiting for a CPU"),
-            (Side::Client, Kind::User | Kind::Call(_) | Kind::Interrupt(_)) => {
-                (Layer::Client, "client user and kernel")
-            }
-            (Side::Client, Kind::Lock | Kind::Timer | Kind::Child | Kind::Pipe | Kind::Memory) => {
-                (Layer::Client, "client waiting for itself")
-            }
-            (Side::Server, Kind::User) => (Layer::Application, "server user code"),
-            (Side::Other, Kind::User) => (Layer::Application, "code of another process"),
-            (Side::Other, Kind::Timer) => (Layer::Application, name::OTHER_SLEEPING),
-            (Side::Other, Kind::Lock) => (Layer::Application, name::OTHER_LOCK),
-            (_, Kind::Call(number)) => {
-                return (Layer::Kernel, format!("kernel: {}", calls::name(number)));
-            }
-            (_, Kind::Interrupt(_)) => (Layer::Kernel, "interrupts"),
-            (_, Kind::Cpu) => (Layer::Scheduler, "waiting for a CPU"),
-            (_, Kind::Lock) => (Layer::Application, "waiting for a lock"),
-            (_, Kind::DiskHeld) => (Layer::Storage, "disk: held back before the queue"),
-            (_, Kind::DiskQueue) => (Layer::Storage, "disk: in the queue"),
-            (_, Kind::DiskDevice) => (Layer::Storage, "disk: in the device"),
-            (_, Kind::DiskOther) => (Layer::Storage, "disk: file system"),
-            (_, Kind::Peer) => (Layer::Network, "waiting for a peer"),
-            (_, Kind::Wire) => (Layer::Network, "on the way between server and client"),
-            (_, Kind::Timer) => (Layer::Application, "sleeping"),
-            (_, Kind::Memory) => (Layer::Memory, "waiting for memory"),
-            (_, Kind::Child) => (Layer::Application, "waiting for a child process"),
-            (_, Kind::Pipe) => (Layer::Application, "waiting for a pipe"),
-        };
-        (layer, component.to_owned())
+    /// What the thread did or waited for, as a record has it.
+    pub fn class(&self) -> WaitClass {
+        match self.kind {
+            Kind::User => WaitClass::UserCode,
+            Kind::Call(number) => WaitClass::SystemCall(calls::name(number).into()),
+            Kind::Interrupt(_) => WaitClass::Interrupt,
+            Kind::Cpu => WaitClass::Cpu,
+            Kind::Lock => WaitClass::Lock,
+            Kind::DiskHeld => WaitClass::DiskHeld,
+            Kind::DiskQueue => WaitClass::DiskQueue,
+            Kind::DiskDevice => WaitClass::DiskDevice,
+            Kind::DiskOther => WaitClass::DiskFileSystem,
+            Kind::Peer => WaitClass::Peer,
+            Kind::Wire => WaitClass::OnTheWay,
+            Kind::Timer => WaitClass::Timer,
+            Kind::Memory => WaitClass::Memory,
+            Kind::Child => WaitClass::Child,
+            Kind::Pipe => WaitClass::Pipe,
+            Kind::NotFollowed => WaitClass::NotFollowed,
+        }
     }
 
-    /// Who, in words.
-    pub fn whom(&self, names: &HashMap<i32, String>) -> String {
+    /// Who had what was waited for, as a record has it; `tasks` are the threads that are known, by number.
+    pub fn blocker(&self, tasks: &HashMap<i32, Task>) -> Option<Blocker> {
         match self.whom {
-            Whom::Nobody => String::new(),
-            Whom::Server => "the server itself".to_owned(),
-            Whom::Client => "the client".to_owned(),
-            Whom::Idle => "idle CPU".to_owned(),
-            Whom::Thread(tid) => names
-                .get(&tid)
-                .cloned()
-                .unwrap_or_else(|| format!("thread {tid}")),
+            Whom::Nobody => None,
+            Whom::Server => Some(Blocker::Server),
+            Whom::Client => Some(Blocker::Client),
+            Whom::Idle => Some(Blocker::Idle),
+            Whom::Thread(tid) => Some(Blocker::Thread(tasks.get(&tid).cloned().unwrap_or_else(
+                || Task {
+                    comm: format!("thread {tid}"),
+                    ..Task::default()
+                },
+            ))),
         }
     }
 }
@@ -225,36 +164,30 @@ mod tests {
     }
 
     #[test]
-    fn the_side_decides_about_the_name() {
-        let leaf = |side, kind| {
-            Leaf {
-                kind,
-                side,
-                whom: Whom::Nobody,
-                chain: Chain::default(),
-            }
-            .named()
+    fn a_thread_that_calls_itself_what_is_no_thread_stays_one() {
+        let leaf = |whom| Leaf {
+            kind: Kind::Cpu,
+            side: Side::Server,
+            whom,
+            chain: Chain::default(),
         };
+        for name in ["idle CPU", "the client", "the server itself", "", "server"] {
+            let task = Task {
+                comm: name.into(),
+                ..Task::default()
+            };
+            let tasks = HashMap::from([(7, task.clone())]);
+            assert_eq!(
+                leaf(Whom::Thread(7)).blocker(&tasks),
+                Some(Blocker::Thread(task))
+            );
+        }
+        let none = HashMap::new();
+        assert_eq!(leaf(Whom::Idle).blocker(&none), Some(Blocker::Idle));
+        assert_eq!(leaf(Whom::Nobody).blocker(&none), None);
         assert_eq!(
-            leaf(Side::Server, Kind::User),
-            (Layer::Application, "server user code".to_owned())
-        );
-        assert_eq!(
-            leaf(Side::Client, Kind::User),
-            (Layer::Client, "client user and kernel".to_owned())
-        );
-        assert_eq!(
-            leaf(Side::Server, Kind::Call(libc::SYS_futex)),
-            (Layer::Kernel, "kernel: futex".to_owned())
-        );
-        assert_eq!(leaf(Side::Client, Kind::Cpu).0, Layer::Client);
-        assert_eq!(
-            leaf(Side::Server, Kind::Timer),
-            (Layer::Application, "sleeping".to_owned())
-        );
-        assert_eq!(
-            leaf(Side::Other, Kind::Timer),
-            (Layer::Application, "sleeping of another process".to_owned())
+            leaf(Whom::Thread(9)).blocker(&none),
+            Some(Blocker::thread("thread 9"))
         );
     }
 }

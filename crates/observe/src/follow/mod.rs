@@ -12,7 +12,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fingerpost_record::Paths;
+use fingerpost_record::{Paths, Task};
 
 mod answering;
 mod counting;
@@ -53,7 +53,7 @@ pub struct Follower {
     connections: Connections,
     generations: Generations,
     sums: Sums,
-    names: HashMap<i32, String>,
+    tasks: HashMap<i32, Task>,
     /// What a record keeps, as far as it is known.
     paths: Paths,
     /// Which processes each made.
@@ -66,7 +66,7 @@ pub struct Follower {
     at_ports: AtPorts,
     /// When which thread had a request, of those that arrived at a service.
     held: Vec<Held>,
-    /// What to add to the name of whoever had what a service waits for, by process: its control group.
+    /// The control group of each process that is not the service's, where that is known.
     groups: HashMap<i32, String>,
     /// CPUs that any thread of a service may use: see [`walk::Walker::cpus`].
     cpus: Vec<u16>,
@@ -202,7 +202,7 @@ impl Follower {
             self.at_ports.bytes += sockets.received(&self.connections);
         }
         let disks = Disks::of(&window.events);
-        self.name_groups(&timelines);
+        self.name(window, &timelines);
         let sides = self.sides(&sockets, &timelines, what);
         let walker = Walker {
             timelines: &timelines,
@@ -294,8 +294,6 @@ impl Follower {
         self.paths.seconds += (window.end - window.start) as f64 * 1e-9;
         self.paths.events += window.events.len() as u64;
         self.paths.lost += window.lost;
-        self.names
-            .extend(window.names.iter().map(|(tid, name)| (*tid, name.clone())));
     }
 
     /// The sides of the processes that are known, and of a service's clients.
@@ -343,16 +341,15 @@ impl Follower {
             .collect()
     }
 
-    /// Adds the control groups of processes that are not the service's to their threads' names.
-    fn name_groups(&mut self, timelines: &Timelines) {
-        if self.groups.is_empty() {
-            return;
-        }
-        for (tid, pid) in &timelines.processes {
-            if let (Some(group), Some(name)) = (self.groups.get(pid), self.names.get_mut(tid))
-                && !name.ends_with(group.as_str())
-            {
-                *name = format!("{name} {group}");
+    /// What is known of the threads of a window: their names, their processes, and the control groups of processes that
+    /// are not the service's.
+    fn name(&mut self, window: &Window, timelines: &Timelines) {
+        for (tid, name) in &window.names {
+            let task = self.tasks.entry(*tid).or_default();
+            task.comm.clone_from(name);
+            if let Some(pid) = timelines.processes.get(tid) {
+                task.pid = Some(*pid);
+                task.group = self.groups.get(pid).cloned();
             }
         }
     }
@@ -363,7 +360,7 @@ impl Follower {
         self.add_command();
         self.generator.sort_unstable();
         self.paths.generator = (!self.generator.is_empty()).then(|| sums::latency(&self.generator));
-        self.sums.fill(&mut self.paths, &self.names);
+        self.sums.fill(&mut self.paths, &self.tasks);
         self.paths
     }
 

@@ -13,6 +13,7 @@ use fingerpost_record::paths::{
 
 use super::leaf::{Chain, Kind, Leaf, Piece};
 use super::request::Request;
+use fingerpost_record::{Blocker, Side, Task, WaitClass};
 
 /// Requests whose leaves are kept for the classes: a sample of all, drawn as they come (reservoir).
 const MOST_KEPT: usize = 100_000;
@@ -116,13 +117,13 @@ impl Sums {
     }
 
     /// Fills in what a record keeps of the requests.
-    pub fn fill(mut self, into: &mut paths::Paths, names: &HashMap<i32, String>) {
+    pub fn fill(mut self, into: &mut paths::Paths, tasks: &HashMap<i32, Task>) {
         self.latencies.sort_unstable();
         into.followed = self.latencies.len() as u64;
         into.latency = latency(&self.latencies);
         let bounds = [MIDDLE.0, MIDDLE.1, SLOW].map(|q| quantile(&self.latencies, q).unwrap_or(0));
         self.kept.sort_by_key(|k| k.end);
-        self.name(names);
+        self.name(tasks);
         let [all, middle, slow] = [0..=u64::MAX, bounds[0]..=bounds[1], bounds[2]..=u64::MAX]
             .map(|class| self.shares(&class));
         let with_shares = |(id, leaf)| Named {
@@ -149,32 +150,35 @@ impl Sums {
             1.0
         };
         into.leaves = bounded(named);
-        into.slowest = self.slowest.iter().map(|r| slow_line(r, names)).collect();
+        into.slowest = self.slowest.iter().map(|r| slow_line(r, tasks)).collect();
     }
 
     /// Gives the leaves their names. Those that read the same (two threads of one name) are one, before any interval is
     /// drawn.
-    fn name(&mut self, names: &HashMap<i32, String>) {
-        let mut places: HashMap<(String, String, Chain), usize> = HashMap::new();
+    fn name(&mut self, tasks: &HashMap<i32, Task>) {
+        let mut places: HashMap<(WaitClass, Side, Option<Blocker>, Chain), usize> = HashMap::new();
         self.places = Vec::with_capacity(self.leaves.len());
         for leaf in &self.leaves {
-            let ((layer, component), whom) = (leaf.named(), leaf.whom(names));
-            let chain = leaf.chain.links().map(|l| l.as_str().to_owned()).collect();
+            let (class, blocker) = (leaf.class(), leaf.blocker(tasks));
+            let by_name = blocker.as_ref().map(Blocker::by_name);
             let new = self.named.len();
             let place = *places
-                .entry((component.clone(), whom.clone(), leaf.chain))
+                .entry((class.clone(), leaf.side, by_name, leaf.chain))
                 .or_insert(new);
             if place == new {
                 let none = Share::default();
                 self.named.push(Named {
-                    layer,
-                    component,
-                    whom,
-                    chain,
+                    class,
+                    side: leaf.side,
+                    blocker,
+                    chain: leaf.chain.links().collect(),
                     all: none,
                     middle: none,
                     slow: none,
                 });
+            } else if self.named[place].blocker != blocker {
+                let known = &mut self.named[place].blocker;
+                *known = known.as_ref().map(Blocker::by_name);
             }
             self.places.push(place);
         }
@@ -278,8 +282,9 @@ fn bounded(mut leaves: Vec<Named>) -> Vec<Named> {
     }
     let rest = leaves.split_off(MOST_LEAVES - 1);
     let mut small = Named {
-        component: "parts too small to keep".into(),
-        whom: String::new(),
+        class: WaitClass::TooSmall,
+        side: Side::Server,
+        blocker: None,
         chain: Vec::new(),
         ..rest[0].clone()
     };
@@ -288,22 +293,14 @@ fn bounded(mut leaves: Vec<Named>) -> Vec<Named> {
     leaves
 }
 
-fn slow_line(request: &Request, names: &HashMap<i32, String>) -> Slow {
-    let span = |p: &Piece| {
-        let (layer, component) = p.leaf.named();
-        SlowSpan {
-            at: (p.start - request.begin) as f64 * 1e-9,
-            seconds: (p.end - p.start) as f64 * 1e-9,
-            layer,
-            component,
-            whom: p.leaf.whom(names),
-            chain: p
-                .leaf
-                .chain
-                .links()
-                .map(|l| l.as_str().to_owned())
-                .collect(),
-        }
+fn slow_line(request: &Request, tasks: &HashMap<i32, Task>) -> Slow {
+    let span = |p: &Piece| SlowSpan {
+        at: (p.start - request.begin) as f64 * 1e-9,
+        seconds: (p.end - p.start) as f64 * 1e-9,
+        class: p.leaf.class(),
+        side: p.leaf.side,
+        blocker: p.leaf.blocker(tasks),
+        chain: p.leaf.chain.links().collect(),
     };
     let mut pieces: Vec<&Piece> = request.pieces.iter().collect();
     if pieces.len() > MOST_SPANS {
@@ -319,6 +316,8 @@ fn slow_line(request: &Request, names: &HashMap<i32, String>) -> Slow {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::Component;
+
     use super::super::leaf::{Side, Whom};
     use super::*;
 
@@ -376,15 +375,15 @@ mod tests {
         assert_eq!((paths.followed, paths.latency.count), (1000, 1000));
         let sum: f64 = paths.leaves.iter().map(|l| l.all.share).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{sum}");
-        let by = |name: &str| {
+        let by = |name: Component| {
             paths
                 .leaves
                 .iter()
-                .find(|l| l.component == name)
+                .find(|l| l.component().1 == name)
                 .unwrap()
                 .clone()
         };
-        let (user, lock) = (by("server user code"), by("waiting for a lock"));
+        let (user, lock) = (by(Component::UserCode), by(Component::Lock));
         assert!(
             lock.slow.share > 0.85 && lock.middle.share == 0.0,
             "{lock:?}"

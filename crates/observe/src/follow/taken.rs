@@ -120,11 +120,7 @@ impl Recorded {
                 .chain(self.parents.keys())
                 .filter_map(|&pid| Some((pid, self.inherited(pid)?)))
                 .collect(),
-            groups: self
-                .groups
-                .iter()
-                .map(|(&pid, group)| (pid, format!("({group})")))
-                .collect(),
+            groups: self.groups.clone(),
             cpus: self.cpus.clone(),
             ..Follower::default()
         };

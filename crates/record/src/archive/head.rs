@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 use crate::load::{self, MAX_BYTES};
-use crate::run::{Profile, SCHEMA};
+use crate::run::{Profile, SCHEMA, is_readable};
 use crate::text::{clean, clean_short};
 use crate::{bounds, name, open};
 
@@ -153,7 +153,7 @@ impl Found {
     fn head(self) -> Result<Head, String> {
         let lacks = |name: &str| format!("it is not a complete run: it has no “{name}” field");
         let schema = self.schema.ok_or_else(|| lacks("schema"))?;
-        if schema != SCHEMA {
+        if !is_readable(&schema) {
             return Err(format!(
                 "it has the format “{}”, this version reads “{SCHEMA}”",
                 clean_short(&schema, 60)

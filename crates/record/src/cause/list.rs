@@ -3,6 +3,7 @@
 
 use self::Need::{Followed, Reading};
 use super::thresholds::*;
+use crate::component::Component;
 use crate::findings::Layer;
 use crate::place::Place::*;
 use crate::place::{Kind, Place};
@@ -81,7 +82,7 @@ const fn of_probes(name: &'static str, layer: Layer, words: &'static str) -> Cau
 
 impl Cause {
     /// Whether it moves a part of a budget.
-    pub fn moves(&self, layer: Layer, component: &str) -> bool {
+    pub fn moves(&self, layer: Layer, component: &Component) -> bool {
         self.moves.contains(&Kind::of(layer, component))
     }
 }

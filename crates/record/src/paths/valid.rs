@@ -4,15 +4,13 @@ use super::{
     Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths,
     Share, Slow,
 };
+use crate::component::{Blocker, WaitClass};
 use crate::range::{amounts, each, no_more};
 use crate::stacks::{self, MOST_GRAPHS};
 use crate::text::clean_short;
 
 /// How far rounding may carry a share beyond 1, or a span beyond its request.
 const ROUNDING: f64 = 1e-6;
-
-/// The component of a leaf that no event tells of: [`Paths::not_followed`] counts it already.
-const NOT_FOLLOWED: &str = "not followed";
 
 /// Says what in the paths of a run cannot be, if anything.
 pub(crate) fn valid(paths: &[Paths]) -> Result<(), String> {
@@ -49,7 +47,7 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
     let followed = p
         .leaves
         .iter()
-        .filter(|l| l.component != NOT_FOLLOWED)
+        .filter(|l| l.class != WaitClass::NotFollowed)
         .map(|l| l.all.share)
         .sum::<f64>();
     share(
@@ -67,8 +65,8 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
 pub(crate) fn texts(p: &mut Paths) -> Vec<&mut String> {
     let mut all = vec![&mut p.workload, &mut p.source];
     for l in &mut p.leaves {
-        all.extend([&mut l.component, &mut l.whom]);
-        all.extend(&mut l.chain);
+        all.extend(l.class.text_mut());
+        all.extend(l.blocker.iter_mut().flat_map(Blocker::texts));
     }
     for s in p
         .stacks
@@ -79,8 +77,8 @@ pub(crate) fn texts(p: &mut Paths) -> Vec<&mut String> {
         all.extend(&mut s.functions);
     }
     for s in p.slowest.iter_mut().flat_map(|s| &mut s.spans) {
-        all.extend([&mut s.component, &mut s.whom]);
-        all.extend(&mut s.chain);
+        all.extend(s.class.text_mut());
+        all.extend(s.blocker.iter_mut().flat_map(Blocker::texts));
     }
     all
 }
@@ -112,7 +110,8 @@ fn latency(l: &Latency) -> Result<(), String> {
 }
 
 fn leaf(l: &Leaf) -> Result<(), String> {
-    if l.component.is_empty() {
+    if matches!(&l.class, WaitClass::Unknown(_, name) | WaitClass::SystemCall(name) if name.is_empty())
+    {
         return Err("it has no component".into());
     }
     no_more("links in its chain", l.chain.len(), MOST_CHAIN)?;
@@ -152,6 +151,7 @@ fn slow(s: &Slow) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::component::Link;
     use crate::fixture::followed;
     use crate::stacks::{RequestStacks, Stack, Stacks};
 
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(valid(&followed::slow_locks().paths), Ok(()));
         let mut with_leaf = followed::healthy().paths;
         let (share, mut leaf) = (with_leaf[0].not_followed, with_leaf[0].leaves[0].clone());
-        leaf.component = NOT_FOLLOWED.into();
+        leaf.class = WaitClass::NotFollowed;
         leaf.all = Share {
             share,
             low: share,
@@ -197,11 +197,9 @@ mod tests {
                 p.leaves = vec![p.leaves[0].clone(); 401]
             }),
             ("leaves[1]: it has no component", |p| {
-                p.leaves[1].component.clear()
+                p.leaves[1].class = WaitClass::SystemCall(String::new())
             }),
-            ("more than 16", |p| {
-                p.leaves[0].chain = vec!["lock".into(); 17]
-            }),
+            ("more than 16", |p| p.leaves[0].chain = vec![Link::Lock; 17]),
             ("leaves[2]: an interval", |p| p.leaves[2].all.low = 0.9),
             ("leaves[0]: a share is -0.1", |p| {
                 p.leaves[0].slow.share = -0.1
@@ -255,12 +253,21 @@ mod tests {
     #[test]
     fn strings_are_cleaned_and_cut() {
         let mut paths = followed::slow_locks().paths.remove(0);
-        paths.leaves[0].whom = "\u{1b}[31mred".into();
-        paths.leaves[0].chain = vec!["a\u{202e}b".into()];
-        paths.slowest[0].spans[0].component = "x".repeat(5000);
+        paths.leaves[0].blocker = Some(Blocker::thread("\u{1b}[31mred"));
+        paths.leaves[1].class = WaitClass::SystemCall("a\u{202e}b".into());
+        paths.slowest[0].spans[0].class = WaitClass::SystemCall("x".repeat(5000));
         clean(&mut paths);
-        assert_eq!(paths.leaves[0].whom, "\u{fffd}[31mred");
-        assert_eq!(paths.leaves[0].chain, ["a\u{fffd}b"]);
-        assert!(paths.slowest[0].spans[0].component.chars().count() <= MOST_NAME + 1);
+        assert_eq!(
+            paths.leaves[0].blocker,
+            Some(Blocker::thread("\u{fffd}[31mred"))
+        );
+        assert_eq!(
+            paths.leaves[1].class,
+            WaitClass::SystemCall("a\u{fffd}b".into())
+        );
+        let WaitClass::SystemCall(long) = &paths.slowest[0].spans[0].class else {
+            panic!("{:?}", paths.slowest[0].spans[0].class);
+        };
+        assert!(long.chars().count() <= MOST_NAME + 1);
     }
 }

@@ -448,7 +448,7 @@ fn locking_here(run: &Run) -> Option<Judged> {
     let locks = |b: &Budget| {
         b.parts
             .iter()
-            .find(|part| part.component == "kernel: fcntl")
+            .find(|part| part.component.call() == Some("fcntl"))
             .map(|part| part.share)
     };
     let shares: Vec<f64> = run

@@ -2,16 +2,16 @@
 //! slowest requests.
 
 use fingerpost_diagnose::check::Check;
-use fingerpost_diagnose::places::chain;
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
-use fingerpost_record::Paths;
+use fingerpost_diagnose::wording::chain;
 use fingerpost_record::paths::{Latency, Leaf, SlowSpan};
 use fingerpost_record::text::counted;
+use fingerpost_record::{Component, Paths};
 
 use super::pieces::{BAR, bar};
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
-use crate::words::{clean, percent, time};
+use crate::words::{blocked_by, clean, part, percent, time};
 
 /// Parts, chains and spans below this share are in the sums, and not in the picture.
 const SMALL: f64 = 0.005;
@@ -78,11 +78,11 @@ pub(crate) fn rows(slow: &SlowOnes) -> Vec<SlowPart> {
             [p.all.share, p.middle.share, p.slow.share]
                 .iter()
                 .any(|share| *share >= SMALL)
-                || p.component == NOT_FOLLOWED
+                || p.component == Component::NotFollowed
         });
     large.sort_by(|a, b| {
-        (a.component == NOT_FOLLOWED)
-            .cmp(&(b.component == NOT_FOLLOWED))
+        (a.component == Component::NotFollowed)
+            .cmp(&(b.component == Component::NotFollowed))
             .then(b.all.share.total_cmp(&a.all.share))
     });
     if let Some(mut sum) = small.first().cloned() {
@@ -97,18 +97,15 @@ pub(crate) fn rows(slow: &SlowOnes) -> Vec<SlowPart> {
             }
             sum.of_difference += p.of_difference;
         }
-        sum.component = "parts too small to show".into();
+        sum.component = Component::Other("parts too small to show".into());
         let at = large
             .iter()
-            .position(|p| p.component == NOT_FOLLOWED)
+            .position(|p| p.component == Component::NotFollowed)
             .unwrap_or(large.len());
         large.insert(at, sum);
     }
     large
 }
-
-/// What could not be followed, as a component.
-pub(crate) const NOT_FOLLOWED: &str = "not followed";
 
 /// The budget of all requests beside that of the middle and of the slowest.
 pub(super) fn classes(slow: &SlowOnes) -> Grid {
@@ -123,9 +120,9 @@ pub(super) fn classes(slow: &SlowOnes) -> Grid {
     ]);
     let mut start = 0.0;
     for p in rows(slow) {
-        let rest = p.component == NOT_FOLLOWED;
+        let rest = p.component == Component::NotFollowed;
         let cells = vec![
-            clean(&p.component),
+            part(&p.component),
             if rest {
                 String::new()
             } else {
@@ -184,8 +181,8 @@ pub(super) const CHAIN_COLUMNS: [(&str, Align, u8); 4] = [
 /// A chain, who had what was waited for, and its share of all requests and of the slowest.
 pub(super) fn chain_cells(leaf: &Leaf) -> [String; 4] {
     [
-        clean(&chain(leaf)),
-        clean(&leaf.whom),
+        clean(&chain(&leaf.chain, &leaf.component().1)),
+        blocked_by(leaf.blocker.as_ref()),
         percent(leaf.all.share),
         percent(leaf.slow.share),
     ]
@@ -209,15 +206,11 @@ pub(super) fn slowest_grid(paths: &Paths) -> Grid {
             .iter()
             .filter(|s| s.seconds * BAR as f64 >= slow.seconds / 2.0);
         for span in longest(seen, STRETCHES) {
-            let name = if span.chain.is_empty() {
-                span.component.clone()
-            } else {
-                format!("{} → {}", span.chain.join(" → "), span.component)
-            };
+            let name = chain(&span.chain, &span.component().1);
             let whole = slow.seconds.max(f64::MIN_POSITIVE);
             let cells = vec![
                 clean(&name),
-                clean(&span.whom),
+                blocked_by(span.blocker.as_ref()),
                 time(span.at),
                 time(span.seconds),
                 bar(span.at / whole, span.seconds / whole),

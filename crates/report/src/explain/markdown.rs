@@ -143,7 +143,7 @@ fn of_requests(e: &Explanation) -> String {
         let [all, middle, slow] = [p.all, p.middle, p.slow].map(|s| time(s.seconds));
         let (share, of_difference) = (percent(p.all.share), percent(p.of_difference));
         [
-            p.component.clone(),
+            p.component.to_string(),
             p.layer.to_string(),
             all,
             share,
@@ -207,7 +207,7 @@ fn of_budget(e: &Explanation) -> String {
     let mut text =
         "| where the time went | layer | time | share |\n| --- | --- | ---: | ---: |\n".to_owned();
     for p in &e.budget.parts {
-        let (component, seconds) = (escape(&p.component), time(p.seconds_per_transaction));
+        let (component, seconds) = (escape(&p.component.name()), time(p.seconds_per_transaction));
         text.push_str(&format!(
             "| {component} | {} | {seconds} | {} |\n",
             p.layer,

@@ -7,7 +7,7 @@ use super::pieces::{bar, suspects_grid, threads_grid};
 use super::{experiments, followed, service};
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
-use crate::words::{clean, percent, time};
+use crate::words::{self, clean, percent, time};
 use crate::wrap;
 
 /// Parts below this share are in the sums, and not in the picture.
@@ -151,7 +151,7 @@ fn budget_grid(budget: &Budget) -> Grid {
     let mut start = 0.0;
     for part in budget.parts.iter().filter(|p| p.share >= SMALL) {
         let cells = vec![
-            clean(&part.component),
+            words::part(&part.component),
             part.layer.to_string(),
             time(part.seconds_per_transaction),
             percent(part.share),

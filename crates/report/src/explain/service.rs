@@ -6,11 +6,10 @@ use fingerpost_diagnose::client::Beside;
 use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::service::is_of_the_load;
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
-use fingerpost_diagnose::wording::doing_of;
+use fingerpost_diagnose::wording::{doing_of, who};
 use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label};
-use fingerpost_record::place::name;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Finding, Paths, Status};
+use fingerpost_record::{Blocker, Component, Finding, Paths, Status};
 
 use super::explanation::{Explanation, OWN_CODE, mapped_line};
 use super::followed::{account, rows};
@@ -19,7 +18,7 @@ use super::{experiments, functions, hardware, neighbours};
 use crate::compare_words as compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
-use crate::words::{clean, percent, time};
+use crate::words::{clean, part, percent, time};
 
 pub use super::explanation::WORKLOAD;
 pub use super::hardware::HARDWARE;
@@ -70,16 +69,36 @@ pub fn screen(e: &Explanation, style: &Style) -> String {
 
 /// What requests did lately, while they are still watched: a sentence, and the parts of their time, the largest first.
 /// Nothing where none was followed.
-pub fn lately(paths: &Paths) -> Option<(String, Vec<SlowPart>)> {
+pub fn lately(paths: &Paths) -> Option<(String, Vec<Lately>)> {
     let mut slow = slow_ones(paths)?;
     let sentence = first_sentence(paths, &slow.parts, false);
     slow.parts
         .sort_by(|a, b| b.all.share.total_cmp(&a.all.share));
-    slow.parts
-        .iter_mut()
-        .filter(|p| p.component == name::USER)
-        .for_each(|p| OWN_CODE.clone_into(&mut p.component));
-    Some((clean(&sentence), slow.parts))
+    let part = |p: SlowPart| Lately {
+        name: of_program(&p.component),
+        all: p.all.share,
+        slow: p.slow.share,
+    };
+    Some((clean(&sentence), slow.parts.into_iter().map(part).collect()))
+}
+
+/// A part of requests' time lately.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lately {
+    /// What it is called.
+    pub name: String,
+    /// Its share of all requests.
+    pub all: f64,
+    /// Its share of the slowest 1 %.
+    pub slow: f64,
+}
+
+/// What a part is called where a service, or a program, is told of.
+fn of_program(component: &Component) -> String {
+    match component {
+        Component::UserCode => OWN_CODE.into(),
+        other => part(other),
+    }
 }
 
 /// The service beside an earlier run of it: the answer, what changed most, and the rows.
@@ -262,8 +281,8 @@ fn its_functions(paths: &Paths, parts: &[SlowPart]) -> Option<String> {
     let most = parts
         .iter()
         .max_by(|a, b| a.all.share.total_cmp(&b.all.share))?;
-    let of_kernel = most.component.starts_with(name::KERNEL);
-    if of_kernel || most.component == name::USER {
+    let of_kernel = most.component.is_call();
+    if of_kernel || most.component == Component::UserCode {
         functions::named(paths, of_kernel)
     } else {
         None
@@ -325,13 +344,8 @@ fn budget(parts: &[SlowPart], programs: bool) -> Grid {
         } else {
             time(p.slow.seconds)
         };
-        let name = if p.component == "server user code" {
-            OWN_CODE
-        } else {
-            &p.component
-        };
         let cells = vec![
-            clean(name),
+            of_program(&p.component),
             p.layer.to_string(),
             time(p.all.seconds),
             percent(p.all.share),
@@ -378,23 +392,22 @@ fn suspects(e: &Explanation) -> Grid {
 
 /// Others who had what requests waited for: a process, and its control group where that is not the service's.
 fn others(paths: &Paths, programs: bool) -> Grid {
-    let mut found: Vec<(&str, &str, f64, f64)> = Vec::new();
-    for leaf in paths.leaves.iter().filter(|l| {
-        !matches!(
-            l.whom.as_str(),
-            "" | "the server itself" | "the client" | "idle CPU"
-        )
-    }) {
+    let mut found: Vec<(Blocker, Component, f64, f64)> = Vec::new();
+    let others = paths.leaves.iter().filter_map(|leaf| {
+        let blocker = leaf.blocker.as_ref()?;
+        matches!(blocker, Blocker::Thread(_) | Blocker::Peer(_)).then(|| (leaf, blocker.by_name()))
+    });
+    for (leaf, blocker) in others {
         let (_, component) = Place::of(leaf).component(leaf);
         match found
             .iter_mut()
-            .find(|f| f.0 == leaf.whom && f.1 == component)
+            .find(|f| f.0 == blocker && f.1 == component)
         {
             Some(known) => {
                 known.2 += leaf.all.share;
                 known.3 += leaf.slow.share;
             }
-            None => found.push((&leaf.whom, component, leaf.all.share, leaf.slow.share)),
+            None => found.push((blocker, component, leaf.all.share, leaf.slow.share)),
         }
     }
     found.retain(|f| f.2.max(f.3) >= WORTH_NAMING);
@@ -408,14 +421,14 @@ fn others(paths: &Paths, programs: bool) -> Grid {
         ("all", Align::Right, 0),
         ("slowest 1 %", Align::Right, 0),
     ]);
-    for (whom, component, all, slow) in found.into_iter().take(OTHERS) {
+    for (blocker, component, all, slow) in found.into_iter().take(OTHERS) {
         let slow = if programs {
             String::new()
         } else {
             percent(slow)
         };
         grid.lines.push(Line::Cells(
-            vec![clean(whom), clean(component), percent(all), slow],
+            vec![clean(&who(&blocker)), part(&component), percent(all), slow],
             Tone::Plain,
         ));
     }
@@ -514,15 +527,14 @@ mod tests {
             sentence.starts_with("Requests spend the largest part of their time"),
             "{sentence}"
         );
-        let mut larger = parts.clone();
+        let mut larger = slow_ones(&followed::slow_locks().paths[0]).unwrap().parts;
         larger[0].all.share = 0.6;
         assert!(
             first_sentence(&followed::slow_locks().paths[0], &larger, true)
                 .starts_with("The program spends most of its time")
         );
         assert!(
-            parts.is_sorted_by(|a, b| a.all.share >= b.all.share)
-                && parts.iter().any(|p| p.component == OWN_CODE)
+            parts.is_sorted_by(|a, b| a.all >= b.all) && parts.iter().any(|p| p.name == OWN_CODE)
         );
         assert!(lately(&Paths::default()).is_none());
     }

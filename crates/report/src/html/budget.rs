@@ -11,7 +11,7 @@ use super::term::term;
 use crate::compare_words::SHARE_NOT_KNOWN;
 use crate::steps::{Steps, full_name};
 use crate::svg::cells::{self, Piece, layer_class};
-use crate::words::{clean, percent, time};
+use crate::words::{clean, part, percent, time};
 
 /// The layers in the order of the legend.
 const LAYERS: [Layer; 9] = [
@@ -131,7 +131,7 @@ fn parts(b: &Budget, word: &str, steps: &Steps) -> Markup {
     );
     let rows = parts.iter().map(|p| {
         row(
-            clean(&p.component),
+            part(&p.component),
             p.layer.as_str(),
             p.seconds_per_transaction,
             p.share,

@@ -1,23 +1,23 @@
 //! Requests that were followed: why they take as long as they do, by class, by chain of waits, and the slowest one by
 //! one.
 
-use fingerpost_diagnose::places;
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
+use fingerpost_diagnose::wording::chain as chain_of;
 use fingerpost_record::paths::{Leaf, Share, SlowSpan};
 use fingerpost_record::stacks::{Function, RequestStacks, Stack, StackClass, StackKind, Stacks};
-use fingerpost_record::{Layer, Paths, Run, Unit};
+use fingerpost_record::{Component, Layer, Paths, Run, Unit, WaitClass};
 use maud::{Markup, html};
 
 use super::content::Section;
 use super::parts::{graphic_head, heads, scrolling, swatch, table};
-use crate::explain::followed::{NOT_FOLLOWED, account, chains, longest, rows};
+use crate::explain::followed::{account, chains, longest, rows};
 use crate::explain::pieces::thread_cells;
 use crate::explain::{Explanation, mapped_line, of_run, steps};
 use crate::svg::Axis;
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::svg::icicle::{Branch, flame_graph, icicle};
 use crate::svg::timeline::{self, Stretch};
-use crate::words::{clean, percent, time};
+use crate::words::{blocked_by, clean, part, percent, time};
 
 /// Chains that the table shows.
 const CHAINS: usize = 40;
@@ -195,8 +195,8 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
                     ("slowest 1 %", "number"), ("of the difference", "number extra"),
                 ])) } }
                 tbody { @for p in &rows { tr {
-                    th scope="row" { (swatch(class_of(p))) (clean(&p.component)) }
-                    td class="extra" { @if p.component != NOT_FOLLOWED { (p.layer.as_str()) } }
+                    th scope="row" { (swatch(class_of(p))) (part(&p.component)) }
+                    td class="extra" { @if p.component != Component::NotFollowed { (p.layer.as_str()) } }
                     td class="number" { (time(p.all.seconds)) }
                     td class="number" { (percent(p.all.share)) }
                     td class="number" { (time(p.middle.seconds)) }
@@ -209,7 +209,7 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
 }
 
 fn class_of(p: &SlowPart) -> &'static str {
-    if p.component == NOT_FOLLOWED {
+    if p.component == Component::NotFollowed {
         "l-unexplained"
     } else {
         layer_class(p.layer)
@@ -243,8 +243,8 @@ fn chain_pictures(paths: &Paths, step: &str) -> Markup {
         let interval = format!("{} to {}", percent(low), percent(high));
         let [middle, slow] = [l.middle, l.slow].map(|s| percent(s.share));
         [
-            clean(&places::chain(l)),
-            clean(&l.whom),
+            clean(&chain_of(&l.chain, &l.component().1)),
+            blocked_by(l.blocker.as_ref()),
             percent(share),
             interval,
             middle,
@@ -287,16 +287,16 @@ fn chain_pictures(paths: &Paths, step: &str) -> Markup {
 
 fn branches(paths: &Paths, share: OfLeaf) -> Vec<Branch> {
     let leaf = |l: &Leaf| {
-        let mut names: Vec<String> = l.chain.iter().map(|link| clean(link)).collect();
-        names.push(clean(&l.component));
-        let note = if l.whom.is_empty() {
-            String::new()
-        } else {
-            clean(&format!("with {}", l.whom))
+        let (layer, component) = l.component();
+        let links = l.chain.iter().map(|link| link.as_str().to_owned());
+        let names: Vec<String> = links.chain([part(&component)]).collect();
+        let note = match blocked_by(l.blocker.as_ref()) {
+            whom if whom.is_empty() => whom,
+            whom => format!("with {whom}"),
         };
         Branch {
             names,
-            layer: l.layer,
+            layer,
             note,
             share: share(l),
         }
@@ -349,7 +349,7 @@ fn slowest(paths: &Paths, step: &str) -> Markup {
                                 td class="number" { (time(s.at)) }
                                 td class="number" { (time(s.seconds)) }
                                 th scope="row" { (told(s)) }
-                                td { (s.layer.as_str()) }
+                                td { (s.component().0.as_str()) }
                             } } }
                         }
                     }))
@@ -361,13 +361,11 @@ fn slowest(paths: &Paths, step: &str) -> Markup {
 
 /// A stretch in words: chain, component, and with whom.
 fn told(s: &SlowSpan) -> String {
-    let chain: String = s.chain.iter().map(|link| format!("{link} → ")).collect();
-    let whom = if s.whom.is_empty() {
-        String::new()
-    } else {
-        format!(", with {}", s.whom)
+    let whom = match blocked_by(s.blocker.as_ref()) {
+        whom if whom.is_empty() => whom,
+        whom => format!(", with {whom}"),
     };
-    clean(&format!("{chain}{}{whom}", s.component))
+    clean(&chain_of(&s.chain, &s.component().1)) + &whom
 }
 
 fn stretch(s: &SlowSpan) -> Stretch {
@@ -376,8 +374,8 @@ fn stretch(s: &SlowSpan) -> Stretch {
     Stretch {
         at: s.at * 1e9,
         length: s.seconds * 1e9,
-        layer: s.layer,
-        unknown: s.component == NOT_FOLLOWED,
+        layer: s.component().0,
+        unknown: s.class == WaitClass::NotFollowed,
         title,
     }
 }
@@ -401,6 +399,7 @@ fn unfollowed(e: &Explanation, name: &str) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::Blocker;
     use fingerpost_record::fixture::{self, followed};
 
     use super::*;
@@ -469,11 +468,11 @@ mod tests {
         let evil = "</svg><script>alert(1)</script>\u{1b}[2J";
         let paths = &mut run.paths[0];
         for leaf in &mut paths.leaves {
-            leaf.whom = evil.into();
-            leaf.chain = vec![evil.into()];
+            leaf.blocker = Some(Blocker::thread(evil));
+            leaf.class = WaitClass::SystemCall(evil.into());
         }
         for span in paths.slowest.iter_mut().flat_map(|s| &mut s.spans) {
-            span.component = evil.into();
+            span.class = WaitClass::SystemCall(evil.into());
         }
         let text = page(&run);
         assert!(!text.contains("<script") && !text.contains('\u{1b}'));

@@ -2,14 +2,14 @@
 
 use fingerpost_compare::comparison::Waterfall;
 use fingerpost_record::cause::cause;
-use fingerpost_record::{Finding, Layer, Status, Unit};
+use fingerpost_record::{Component, Finding, Layer, Status, Unit};
 use maud::{Markup, html};
 
 use super::parts::{graphic_head, heads, scrolling};
 use crate::compare_words::waterfall_title;
 use crate::svg::Axis;
 use crate::svg::cells;
-use crate::words::{clean, time};
+use crate::words::{clean, part, time};
 
 /// Steps below this share of the change are summed up.
 const SMALL: f64 = 0.01;
@@ -17,7 +17,8 @@ const SMALL: f64 = 0.01;
 /// One line of the picture.
 struct Line {
     name: String,
-    layer: Option<Layer>,
+    /// What of a budget it is, if it is one part.
+    of: Option<(Layer, Component)>,
     from: f64,
     to: f64,
     kind: &'static str,
@@ -31,8 +32,9 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
     let way = kind_of(fall.new_seconds - fall.base_seconds);
     let guilty = |line: &Line| {
         let moves = |f: &&Finding| {
-            line.layer
-                .is_some_and(|layer| cause(&f.cause).is_some_and(|c| c.moves(layer, &line.name)))
+            line.of
+                .as_ref()
+                .is_some_and(|(layer, part)| cause(&f.cause).is_some_and(|c| c.moves(*layer, part)))
         };
         causes
             .iter()
@@ -56,7 +58,7 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
                                 span class="accused" { span aria-hidden="true" { "☞ " } "guilty: " (clean(&f.cause)) }
                             }
                         }
-                        td class="extra" { @if let Some(layer) = line.layer { (layer.as_str()) } }
+                        td class="extra" { @if let Some((layer, _)) = &line.of { (layer.as_str()) } }
                         td class="number" { (change(line)) }
                         td class="graphic" {
                             @let kind = if named.is_some() { "guilty" } else { line.kind };
@@ -87,15 +89,15 @@ fn lines(fall: &Waterfall) -> Vec<Line> {
     let mut at = fall.base_seconds;
     let mut lines = vec![Line {
         name: "base".into(),
-        layer: None,
+        of: None,
         from: 0.0,
         to: at,
         kind: "total",
     }];
-    let mut add = |name: String, layer: Option<Layer>, d: f64, kind: &'static str| {
+    let mut add = |name: String, of: Option<(Layer, Component)>, d: f64, kind: &'static str| {
         lines.push(Line {
             name,
-            layer,
+            of,
             from: at,
             to: at + d,
             kind,
@@ -108,7 +110,8 @@ fn lines(fall: &Waterfall) -> Vec<Line> {
         if s.share.abs() < SMALL {
             small += d;
         } else {
-            add(s.component.clone(), Some(s.layer), d, kind(d));
+            let of = (s.layer, s.component.clone());
+            add(part(&s.component), Some(of), d, kind(d));
         }
     }
     if small != 0.0 {
@@ -122,7 +125,7 @@ fn lines(fall: &Waterfall) -> Vec<Line> {
     add("unexplained".into(), None, unexplained, "rest");
     lines.push(Line {
         name: "new".into(),
-        layer: None,
+        of: None,
         from: 0.0,
         to: fall.new_seconds,
         kind: "total",

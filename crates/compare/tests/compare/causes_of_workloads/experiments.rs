@@ -1,6 +1,6 @@
 //! What experiments say where signs point elsewhere.
 
-use fingerpost_record::{Answer, Change, Estimate, Experiment, Measure, Run, Status};
+use fingerpost_record::{Answer, Blocker, Change, Estimate, Experiment, Measure, Run, Status};
 
 use super::{accused, between, cpu, of};
 use crate::runs::run;
@@ -48,7 +48,7 @@ fn a_suspect_whose_part_may_be_nothing_has_what_a_change_took_away_of_it() {
         for leaf in new.paths[0]
             .leaves
             .iter_mut()
-            .filter(|leaf| !sure && leaf.whom == "stress")
+            .filter(|leaf| !sure && leaf.blocker == Some(Blocker::thread("stress")))
         {
             (leaf.all.low, leaf.all.high) = (0.0, 2.0);
         }

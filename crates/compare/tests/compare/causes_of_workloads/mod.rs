@@ -7,7 +7,9 @@ mod outside;
 use crate::runs::{QUIET, run, with_rows};
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
-use fingerpost_record::{Better, Estimate, Finding, Layer, Params, Run, Status, Unit};
+use fingerpost_record::{
+    Better, Blocker, Component, Estimate, Finding, Layer, Params, Run, Status, Unit,
+};
 
 /// A cause, what it adds to a request in microseconds, and what the observers see of it.
 type Plant<'a> = (&'a str, Row<'a>, &'a [(&'a str, f64)]);
@@ -323,7 +325,7 @@ fn nobody_is_guilty_by_the_middle_nor_with_too_little_followed_nor_on_an_untrust
     wide.paths[0]
         .leaves
         .iter_mut()
-        .filter(|l| l.whom == "db")
+        .filter(|l| l.blocker == Some(Blocker::thread("db")))
         .for_each(|l| (l.all.low, l.all.high) = (0.0, 1.0));
     let c = between(run(&[], &[]), wide);
     assert_eq!(
@@ -704,7 +706,7 @@ fn the_waterfall_of_followed_requests_leads_from_one_to_the_other() {
     );
     let c = compare(&[run(&[], &[])], &[run(&[lock], &[])], &Options::default());
     let fall = &c.waterfalls[0];
-    assert_eq!(fall.steps[0].component, "waiting for a lock");
+    assert_eq!(fall.steps[0].component, Component::Lock);
     let sum: f64 = fall
         .steps
         .iter()

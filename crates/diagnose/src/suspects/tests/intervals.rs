@@ -1,6 +1,7 @@
 //! Intervals of shares and of counts: who is guilty or cleared is so with the whole of them.
 
 use super::*;
+use fingerpost_record::Component;
 
 #[test]
 fn a_verdict_needs_the_interval_and_enough_that_was_followed() {
@@ -8,7 +9,7 @@ fn a_verdict_needs_the_interval_and_enough_that_was_followed() {
     let mut wide = followed(&sleeping);
     wide.leaves
         .iter_mut()
-        .filter(|l| l.component == "sleeping")
+        .filter(|l| l.component().1 == Component::Sleeping)
         .for_each(|l| l.all.low = 0.05);
     assert_eq!(
         status(&judged(&step(), &[], Some(&wide)), "app.wait"),
@@ -28,7 +29,7 @@ fn a_share_clears_with_its_whole_interval_and_what_was_not_seen_clears_nobody() 
     let mut wide = followed(&[(Layer::Application, "sleeping", "", &[], [10.0; 3])]);
     wide.leaves
         .iter_mut()
-        .filter(|l| l.component == "sleeping")
+        .filter(|l| l.component().1 == Component::Sleeping)
         .for_each(|l| l.all.high = 0.3);
     assert_eq!(
         status(&judged(&step(), &[], Some(&wide)), "app.wait"),
@@ -116,7 +117,7 @@ fn much_work_within_the_interval_is_not_cleared_by_less_in_the_middle() {
     paths
         .leaves
         .iter_mut()
-        .filter(|l| l.component == "server user code")
+        .filter(|l| l.component().1 == Component::UserCode)
         .for_each(|l| l.all.high = 0.4);
     assert_eq!(of(&paths), Status::NotJudged);
 }

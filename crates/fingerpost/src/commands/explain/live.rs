@@ -36,9 +36,9 @@ fn live(paths: &Paths) -> Option<Live> {
         .into_iter()
         .take(TOLD)
         .map(|p| LivePart {
-            name: p.component,
-            all: p.all.share,
-            slow: p.slow.share,
+            name: p.name,
+            all: p.all,
+            slow: p.slow,
         })
         .collect();
     let rate = paths.requests() / paths.seconds.max(1e-9);
