@@ -53,5 +53,5 @@ class Look:
         return [line.strip() for line in lines[:ends]]
 
     def accused(self):
-        """Causes that are guilty or suspected, the largest share first."""
-        return [(f["cause"], f["status"]) for f in self.run["findings"] if f["status"] in ("guilty", "suspected")]
+        """Causes that are confirmed or likely, the largest share first."""
+        return [(f["cause"], f["status"]) for f in self.run["findings"] if f["status"] in ("confirmed", "likely")]

@@ -244,9 +244,9 @@ def healthy(args, program, result):
         rows.append({"server": server, "pause": pause, "accused": accused, "said": look.sentences()})
         print(f"{'ACCUSED' if accused else 'nobody'}: {server}, pauses of {pause} ms: {accused or ''} "
               f"{look.sentences()[0] if look.sentences() else ''}", flush=True)
-    guilty = sum(any(status == "guilty" for _, status in r["accused"]) for r in rows)
+    confirmed = sum(any(status == "confirmed" for _, status in r["accused"]) for r in rows)
     some = sum(bool(r["accused"]) for r in rows)
-    print(f"{len(rows)} healthy services: somebody guilty in {guilty}, suspected or guilty in {some}", flush=True)
-    result.share("services with somebody guilty", guilty, len(rows))
-    result.share("services with somebody guilty or suspected", some, len(rows), "none", not some)
+    print(f"{len(rows)} healthy services: somebody confirmed in {confirmed}, likely or confirmed in {some}", flush=True)
+    result.share("services with somebody confirmed", confirmed, len(rows))
+    result.share("services with somebody confirmed or likely", some, len(rows), "none", not some)
     result.details = rows

@@ -112,7 +112,7 @@ fn memory_is_bounded_by_the_file_and_time_is_linear() {
         ("\"processes\":[", "{\"samples\":[]}"),
         (
             "\"findings\":[",
-            "{\"cause\":\"\",\"layer\":\"host\",\"status\":\"guilty\",\"share\":0,\"evidence\":[]}",
+            "{\"cause\":\"\",\"layer\":\"host\",\"status\":\"confirmed\",\"share\":0,\"evidence\":[]}",
         ),
     ] {
         let cpu = [3 << 20, 24 << 20].map(|bytes| {

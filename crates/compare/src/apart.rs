@@ -94,11 +94,11 @@ mod tests {
                 && (found[0].call_difference + 7900.0).abs() < 1e-6
         );
         let fault = c.causes.iter().find(|f| f.cause == FIRST_TOUCH).unwrap();
-        assert_eq!(fault.status, Status::Cleared, "{:?}", c.causes);
+        assert_eq!(fault.status, Status::RuledOut, "{:?}", c.causes);
         assert!(!c.headline.contains("page faults"), "{}", c.headline);
         assert!(
             c.causes.iter().all(|f| f.cause != FAULT),
-            "the call that maps is not cleared with them: {:?}",
+            "the call that maps is not ruled out with them: {:?}",
             c.causes
         );
         assert!(
@@ -126,7 +126,7 @@ mod tests {
         let accused: Vec<&str> = c
             .causes
             .iter()
-            .filter(|f| f.status != Status::Cleared)
+            .filter(|f| f.status != Status::RuledOut)
             .map(|f| f.cause.as_str())
             .collect();
         assert!(accused.contains(&FIRST_TOUCH), "{:?}", c.causes);

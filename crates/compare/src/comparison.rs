@@ -74,7 +74,7 @@ pub struct Comparison {
     pub loads: Vec<Load>,
     /// How each workload's throughput changes with the number of clients, on both sides.
     pub curves: Vec<Curve>,
-    /// What explains the difference, most first; then the suspects that were cleared.
+    /// What explains the difference, most first; then the suspects that were ruled out.
     pub causes: Vec<Finding>,
     /// The share of the difference, 0 to 1, that no cause explains. Zero when nothing differs.
     pub unexplained: f64,

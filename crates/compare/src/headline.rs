@@ -319,16 +319,16 @@ fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
     }
 }
 
-/// Whether the systems differ, the CPU is cleared, and what is named lies in the kernel or below the program.
+/// Whether the systems differ, the CPU is ruled out, and what is named lies in the kernel or below the program.
 fn operating_system(c: &Comparison) -> bool {
     let differs = c.hosts.iter().any(of_system);
-    let cpu_cleared = c
+    let cpu_ruled_out = c
         .causes
         .iter()
-        .any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared);
+        .any(|f| f.cause == "cpu.speed" && f.status == Status::RuledOut);
     let first = c.causes.iter().find(|f| f.status.accuses());
     differs
-        && cpu_cleared
+        && cpu_ruled_out
         && first
             .is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))
 }
@@ -357,7 +357,7 @@ fn listed(c: &Comparison, causes: &[&Finding], on: Option<&str>) -> String {
     let called = |f: &Finding| {
         format!(
             "{}{}",
-            if f.status == Status::Suspected {
+            if f.status == Status::Likely {
                 "probably "
             } else {
                 ""

@@ -21,7 +21,7 @@ impl Comparison {
         let of_step =
             workloads::most_changed(&self.waterfalls, &self.rows, self.threshold).cloned();
         let of_cause = |(cause, answers)| OfCause {
-            unsuspected: unsuspected(cause, &self.changes),
+            unnamed: unnamed(cause, &self.changes),
             answers,
         };
         let measured: Vec<OfCause> = by_cause(&settled, &self.changes, &self.causes)
@@ -72,7 +72,7 @@ fn by_cause(
 }
 
 /// What was changed, where no passive sign points to it.
-fn unsuspected(cause: &'static str, changes: &[Change]) -> Finding {
+fn unnamed(cause: &'static str, changes: &[Change]) -> Finding {
     let layer = fingerpost_record::cause::cause(cause).map_or(Layer::Application, |c| c.layer);
     let evidence = changes
         .iter()
@@ -82,9 +82,10 @@ fn unsuspected(cause: &'static str, changes: &[Change]) -> Finding {
     Finding {
         cause: cause.into(),
         layer,
-        status: Status::NotJudged,
+        status: Status::NotObserved,
         share: 0.0,
         evidence,
+        step: None,
         relation: None,
     }
 }

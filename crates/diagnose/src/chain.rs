@@ -1,31 +1,17 @@
 //! Findings that are each other's consequences, told as one chain with the root first.
 
-use fingerpost_record::cause::{cause, label};
+use fingerpost_record::cause::cause;
 use fingerpost_record::{Finding, Relation, Status};
-
-/// How a sentence begins that says what a finding is a consequence of.
-const FOLLOWS: &str = "it follows from ";
-
-/// That sentence.
-fn sentence(root: &str) -> String {
-    format!("{FOLLOWS}{root} ({}), which comes first", label(root))
-}
 
 /// Says of a finding that it is a consequence of another cause.
 pub(crate) fn follow(f: &mut Finding, root: &str) {
-    f.evidence.push(sentence(root));
     f.relation = Some(Relation::FollowsFrom(root.to_owned()));
 }
 
 /// Takes back what was said so: it is told anew with the order.
 pub(crate) fn forget(f: &mut Finding) {
-    while let Some(root) = follows_from(f).map(str::to_owned) {
-        let said = sentence(&root);
-        let before = f.evidence.len();
-        f.evidence.retain(|line| *line != said);
-        if f.relation.take().is_none() && f.evidence.len() == before {
-            return;
-        }
+    if follows_from(f).is_some() {
+        f.relation = None;
     }
 }
 
@@ -42,8 +28,8 @@ fn standing(f: &Finding) -> f64 {
     }
 }
 
-/// Orders findings: those that accuse by share, each followed by what is no more than its consequence; then the cleared
-/// in the order they were looked at, then those that were not judged. A consequence says what it follows from.
+/// Orders findings: those that accuse by share, each followed by what is no more than its consequence; then those ruled out
+/// in the order they were looked at, then those that were not observed. A consequence says what it follows from.
 pub fn order(findings: &mut Vec<Finding>) {
     let (mut accused, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(findings)
         .into_iter()
@@ -67,7 +53,7 @@ pub fn order(findings: &mut Vec<Finding>) {
             .filter(|(_, r)| r.as_deref() == Some(name))
             .map(|(f, _)| f);
         let chain = own.into_iter().chain(after);
-        chain.fold((Status::Suspected, 0.0), |(status, share), f| {
+        chain.fold((Status::Likely, 0.0), |(status, share), f| {
             (status.min(f.status), f64::max(share, standing(f)))
         })
     };
@@ -86,9 +72,9 @@ pub fn order(findings: &mut Vec<Finding>) {
             .filter(|(_, r)| r.as_deref() == Some(head.cause.as_str()));
         findings.extend(after.map(|(f, _)| f.clone()));
     }
-    let (cleared, untold): (Vec<Finding>, Vec<Finding>) =
-        rest.into_iter().partition(|f| f.status == Status::Cleared);
-    findings.extend(cleared);
+    let (ruled_out, untold): (Vec<Finding>, Vec<Finding>) =
+        rest.into_iter().partition(|f| f.status == Status::RuledOut);
+    findings.extend(ruled_out);
     findings.extend(untold);
 }
 
@@ -102,15 +88,11 @@ fn root<'a>(of: &Finding, accused: &'a [Finding]) -> Option<&'a Finding> {
     root(nearest, accused).or(Some(nearest))
 }
 
-/// What a finding is a consequence of. A record of an earlier version has it in words alone.
+/// What a finding is a consequence of.
 pub fn follows_from(f: &Finding) -> Option<&str> {
     match &f.relation {
         Some(Relation::FollowsFrom(root)) => Some(root),
-        Some(Relation::ToldOf(_)) => None,
-        None => f
-            .evidence
-            .iter()
-            .find_map(|line| line.strip_prefix(FOLLOWS)?.split(" (").next()),
+        Some(Relation::ToldOf(_)) | None => None,
     }
 }
 
@@ -151,8 +133,8 @@ mod tests {
     #[test]
     fn what_is_unexplained_fits_to_the_shares() {
         let mut found = [
-            finding("cpu.contention", Status::Suspected, 0.6),
-            finding("storage.durability", Status::Guilty, 0.3),
+            finding("cpu.contention", Status::Likely, 0.6),
+            finding("storage.durability", Status::Confirmed, 0.3),
         ];
         let of = |found: &[Finding], unexplained: f64| {
             (unexplained_beside(found, unexplained) * 100.0).round()
@@ -170,22 +152,24 @@ mod tests {
             70.0,
             "a share that is not known explains nothing"
         );
-        found.iter_mut().for_each(|f| f.status = Status::NotJudged);
+        found
+            .iter_mut()
+            .for_each(|f| f.status = Status::NotObserved);
         assert_eq!(of(&found, 0.05), 100.0, "nobody is named");
     }
 
     #[test]
     fn shares_overlap_where_their_sum_is_more_than_what_is_explained() {
         let mut found = [
-            finding("cpu.speed", Status::Guilty, 0.75),
-            finding("network.shaping", Status::Suspected, 0.16),
+            finding("cpu.speed", Status::Confirmed, 0.75),
+            finding("network.shaping", Status::Likely, 0.16),
         ];
         assert!(!overlap(&found, 0.91), "disjoint");
         assert!(!overlap(&found, 0.9), "as far as rounding goes");
         found[1].share = 0.75;
         assert!(overlap(&found, 0.91));
-        found[1].status = Status::Cleared;
-        assert!(!overlap(&found, 0.91), "who is cleared has no share");
+        found[1].status = Status::RuledOut;
+        assert!(!overlap(&found, 0.91), "who is ruled out has no share");
     }
 
     #[test]
@@ -194,9 +178,10 @@ mod tests {
             let of = |cause: &str, share: f64| Finding {
                 cause: cause.into(),
                 layer: Layer::Scheduler,
-                status: Status::Suspected,
+                status: Status::Likely,
                 share,
                 evidence: Vec::new(),
+                step: None,
                 relation: None,
             };
             let mut found = vec![
@@ -219,6 +204,7 @@ mod tests {
             status,
             share,
             evidence: Vec::new(),
+            step: None,
             relation: None,
         }
     }
@@ -226,12 +212,12 @@ mod tests {
     #[test]
     fn a_consequence_comes_after_its_root_and_names_it() {
         let mut found = vec![
-            finding("host.steal", Status::Cleared, 0.0),
-            finding("cpu.saturated", Status::Suspected, 0.6),
-            finding("app.wait", Status::Suspected, 0.5),
-            finding("app.work", Status::Suspected, 0.2),
-            finding("cpu.quota", Status::NotJudged, 0.0),
-            finding("network.delay", Status::Cleared, 0.0),
+            finding("host.steal", Status::RuledOut, 0.0),
+            finding("cpu.saturated", Status::Likely, 0.6),
+            finding("app.wait", Status::Likely, 0.5),
+            finding("app.work", Status::Likely, 0.2),
+            finding("cpu.quota", Status::NotObserved, 0.0),
+            finding("network.delay", Status::RuledOut, 0.0),
         ];
         order(&mut found);
         let names: Vec<&str> = found.iter().map(|f| f.cause.as_str()).collect();
@@ -246,7 +232,6 @@ mod tests {
                 "cpu.quota"
             ]
         );
-        assert!(found[1].evidence[0].contains("follows from app.work"));
         let roots: Vec<Option<&str>> = found[..3].iter().map(follows_from).collect();
         assert_eq!(
             roots,
@@ -256,40 +241,36 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_is_told_by_the_data_and_of_earlier_records_by_the_words() {
+    fn what_follows_is_told_by_the_data() {
         let mut found = vec![
-            finding("cpu.saturated", Status::Suspected, 0.6),
-            finding("app.work", Status::Suspected, 0.2),
+            finding("cpu.saturated", Status::Likely, 0.6),
+            finding("app.work", Status::Likely, 0.2),
         ];
         order(&mut found);
         assert_eq!(
             found[1].relation,
             Some(Relation::FollowsFrom("app.work".into()))
         );
-        // Other words change nothing of it, and the words alone tell it of a record that has no more.
-        let words = std::mem::take(&mut found[1].evidence);
         assert_eq!(follows_from(&found[1]), Some("app.work"));
-        let mut earlier = Finding {
-            evidence: words,
-            relation: None,
-            ..found[1].clone()
-        };
-        assert_eq!(follows_from(&earlier), Some("app.work"));
-        forget(&mut earlier);
-        assert_eq!((follows_from(&earlier), earlier.evidence.len()), (None, 0));
+        forget(&mut found[1]);
+        assert_eq!(follows_from(&found[1]), None);
+        // Words decide nothing of it.
+        let words = "it follows from app.work (more work), which comes first";
+        found[1].evidence.push(words.to_owned());
+        assert_eq!(follows_from(&found[1]), None);
         // What is told of another cause follows from nothing.
         let told = Finding {
             relation: Some(Relation::ToldOf("cpu.quota".into())),
-            ..finding("cpu.affinity", Status::NotJudged, 0.0)
+            ..finding("cpu.affinity", Status::NotObserved, 0.0)
         };
         assert_eq!(follows_from(&told), None);
     }
 
     #[test]
-    fn guilt_comes_first_and_a_suspect_is_no_root_of_the_guilty() {
+    fn guilt_comes_first_and_a_suspect_is_no_root_of_the_confirmed() {
         let mut found = vec![
-            finding("app.setting", Status::Suspected, 0.9),
-            finding("app.lock", Status::Guilty, 0.3),
+            finding("app.setting", Status::Likely, 0.9),
+            finding("app.lock", Status::Confirmed, 0.3),
         ];
         order(&mut found);
         assert_eq!(found[0].cause, "app.lock");

@@ -33,7 +33,7 @@ pub struct Apart {
 /// Puts what the arithmetic says in place of what a common factor of the same rows said. Nothing changes where there is
 /// nothing to take apart.
 pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, threshold: f64) {
-    let named = causes.iter().any(|f| f.status != Status::Cleared);
+    let named = causes.iter().any(|f| f.status != Status::RuledOut);
     if found.is_empty() || !named {
         return;
     }
@@ -44,7 +44,7 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
     let faults = found.iter().filter(|a| beyond(a)).count() * 2 > found.len();
     let by_factor = causes
         .iter()
-        .position(|f| BY_FACTOR.contains(&f.cause.as_str()) && f.status != Status::Cleared);
+        .position(|f| BY_FACTOR.contains(&f.cause.as_str()) && f.status != Status::RuledOut);
     match by_factor {
         Some(at) => {
             let whole = causes[at].clone();
@@ -77,7 +77,7 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
         }
         // What was changed is named already: the arithmetic says what it moves.
         None => {
-            let named = causes.iter_mut().find(|f| f.status != Status::Cleared);
+            let named = causes.iter_mut().find(|f| f.status != Status::RuledOut);
             named
                 .into_iter()
                 .for_each(|f| f.evidence.extend(lines.clone()));
@@ -87,7 +87,7 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
         causes.push(Finding::new(
             FIRST_TOUCH,
             Layer::Memory,
-            Status::Cleared,
+            Status::RuledOut,
             0.0,
             lines,
         ));
@@ -155,13 +155,14 @@ mod tests {
     }
 
     fn by_factor(cause: &str) -> Vec<Finding> {
-        let (cause, layer, status) = (cause.to_owned(), Layer::Memory, Status::Suspected);
+        let (cause, layer, status) = (cause.to_owned(), Layer::Memory, Status::Likely);
         vec![Finding {
             cause,
             layer,
             status,
             share: 0.9,
             evidence: vec!["rows".into()],
+            step: None,
             relation: None,
         }]
     }
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_costs_more_is_told_and_its_faults_are_cleared() {
+    fn a_call_that_costs_more_is_told_and_its_faults_are_ruled_out() {
         let (causes, unexplained) = judged(
             &[pages(1, 10.0, [30.0, 30.0]), pages(2, 10.0, [60.0, 60.0])],
             FAULT,
@@ -187,8 +188,8 @@ mod tests {
         assert_eq!(
             causes,
             [
-                (MAPPING.to_owned(), Status::Suspected, 0.9),
-                (FIRST_TOUCH.to_owned(), Status::Cleared, 0.0)
+                (MAPPING.to_owned(), Status::Likely, 0.9),
+                (FIRST_TOUCH.to_owned(), Status::RuledOut, 0.0)
             ]
         );
         assert_eq!(unexplained, 0.1);
@@ -201,8 +202,8 @@ mod tests {
         assert_eq!(
             causes,
             [
-                (MAPPING.to_owned(), Status::Suspected, 0.68),
-                (FIRST_TOUCH.to_owned(), Status::Suspected, 0.23)
+                (MAPPING.to_owned(), Status::Likely, 0.68),
+                (FIRST_TOUCH.to_owned(), Status::Likely, 0.23)
             ]
         );
     }
@@ -211,7 +212,7 @@ mod tests {
     fn nothing_taken_apart_changes_nothing() {
         assert_eq!(
             judged(&[], FAULT).0,
-            [(FAULT.to_owned(), Status::Suspected, 0.9)]
+            [(FAULT.to_owned(), Status::Likely, 0.9)]
         );
     }
 }

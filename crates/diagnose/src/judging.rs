@@ -13,21 +13,21 @@ pub(super) struct Verdict {
     pub status: Status,
     pub share: f64,
     pub evidence: Vec<String>,
-    /// Another cause of which is told what requests spend where this one acts as well, so that it is not judged.
+    /// Another cause of which is told what requests spend where this one acts as well, so that it is not observed.
     pub told_of: Option<&'static str>,
 }
 
-/// A share from which on a cause that its evidence singles out is guilty, and from which on it is suspected.
-pub(crate) const GUILTY: f64 = cause::GUILTY.value;
+/// A share from which on a cause that its evidence singles out is confirmed, and from which on it is likely.
+pub(crate) const CONFIRMED: f64 = cause::CONFIRMED.value;
 
-/// See [`GUILTY`].
-pub(crate) const SUSPECTED: f64 = cause::SUSPECTED.value;
+/// See [`CONFIRMED`].
+pub(crate) const LIKELY: f64 = cause::LIKELY.value;
 
-/// Above this share of requests' time that could not be followed nobody is guilty: it could hold as much as what was
+/// Above this share of requests' time that could not be followed nothing is confirmed: it could hold as much as what was
 /// followed of a cause.
 pub const TOO_LITTLE_FOLLOWED: f64 = cause::NOT_FOLLOWED.value;
 
-/// Why nobody is guilty where requests were not followed, and what would allow it.
+/// Why nothing is confirmed where requests were not followed, and what would allow it.
 pub(crate) const NOT_FOLLOWED: &str = "requests could not be followed, so that nothing shows whether they waited for \
     it; following them needs root, CAP_PERFMON or kernel.perf_event_paranoid=-1, and a readable tracefs";
 
@@ -108,8 +108,8 @@ fn undecided(share: Share) -> String {
     )
 }
 
-/// The verdict on a share of followed requests: guilty where `proof` holds and the whole interval is large, suspected
-/// where the share is, else cleared. Without followed requests, suspected where counters `point` to it, and else not
+/// The verdict on a share of followed requests: confirmed where `proof` holds and the whole interval is large, likely
+/// where the share is, else ruled out. Without followed requests, likely where counters `point` to it, and else not
 /// judged.
 pub(super) fn judged(
     f: &Facts,
@@ -121,7 +121,7 @@ pub(super) fn judged(
     let Some(share) = share else {
         evidence.push(NOT_FOLLOWED.to_owned());
         return points.then_some(Verdict {
-            status: Status::Suspected,
+            status: Status::Likely,
             share: 0.0,
             evidence,
             told_of: None,
@@ -130,24 +130,24 @@ pub(super) fn judged(
     let not_followed = not_followed(f);
     let unseen = not_followed > TOO_LITTLE_FOLLOWED;
     let (status, why) = match share {
-        s if s.low >= GUILTY && proof && unseen => {
+        s if s.low >= CONFIRMED && proof && unseen => {
             let (unseen, most) = (percent(not_followed), percent(TOO_LITTLE_FOLLOWED));
             (
-                Status::Suspected,
+                Status::Likely,
                 Some(format!(
-                    "{unseen} of the requests' time could not be followed: above {most} no cause is guilty"
+                    "{unseen} of the requests' time could not be followed: above {most} no cause is confirmed"
                 )),
             )
         }
-        s if s.low >= GUILTY && proof => (Status::Guilty, None),
-        s if s.share >= SUSPECTED && proof => (Status::Suspected, None),
-        // What is cleared by its share must be small with its whole interval, and not in what nobody could see.
-        s if s.high >= GUILTY && proof => (Status::NotJudged, Some(undecided(s))),
-        _ if unseen && proof => (Status::NotJudged, Some(may_be_unseen(not_followed))),
-        _ => (Status::Cleared, None),
+        s if s.low >= CONFIRMED && proof => (Status::Confirmed, None),
+        s if s.share >= LIKELY && proof => (Status::Likely, None),
+        // What is ruled out by its share must be small with its whole interval, and not in what nobody could see.
+        s if s.high >= CONFIRMED && proof => (Status::NotObserved, Some(undecided(s))),
+        _ if unseen && proof => (Status::NotObserved, Some(may_be_unseen(not_followed))),
+        _ => (Status::RuledOut, None),
     };
     evidence.extend(why);
-    let share = if status == Status::NotJudged {
+    let share = if status == Status::NotObserved {
         0.0
     } else {
         share.share
@@ -171,9 +171,9 @@ pub(super) fn doubted(
     let mut v = verdict?;
     // Whatever else is known, that clears.
     let surely_small =
-        not_followed(f) <= TOO_LITTLE_FOLLOWED && share.is_some_and(|s| s.high < GUILTY);
-    if let Some(doubt) = doubt.filter(|_| v.status == Status::Cleared && !surely_small) {
-        (v.status, v.share) = (Status::NotJudged, 0.0);
+        not_followed(f) <= TOO_LITTLE_FOLLOWED && share.is_some_and(|s| s.high < CONFIRMED);
+    if let Some(doubt) = doubt.filter(|_| v.status == Status::RuledOut && !surely_small) {
+        (v.status, v.share) = (Status::NotObserved, 0.0);
         v.evidence.push(doubt);
     }
     Some(v)
@@ -199,28 +199,28 @@ pub(super) fn may_be_much(f: &Facts, share: Share) -> Option<String> {
     (share.share < MUCH_WORK.value && share.high >= MUCH_WORK.value).then(|| undecided(share))
 }
 
-/// A verdict that one run cannot prove: guilty becomes suspected, with the reason.
-pub(super) fn at_most_suspected(verdict: Option<Verdict>, why: &str) -> Option<Verdict> {
+/// A verdict that one run cannot prove: confirmed becomes likely, with the reason.
+pub(super) fn at_most_likely(verdict: Option<Verdict>, why: &str) -> Option<Verdict> {
     let mut v = verdict?;
-    if v.status == Status::Guilty {
-        v.status = Status::Suspected;
+    if v.status == Status::Confirmed {
+        v.status = Status::Likely;
         v.evidence.push(why.to_owned());
     }
     Some(v)
 }
 
-/// A verdict without a reading that tells the cause from another: nobody is guilty, and it is said what is missing.
+/// A verdict without a reading that tells the cause from another: nothing is confirmed, and it is said what is missing.
 pub(super) fn without(missing: bool, what: &str, verdict: Option<Verdict>) -> Option<Verdict> {
     let mut v = verdict?;
     if missing && v.status.accuses() {
-        v.status = Status::Suspected;
+        v.status = Status::Likely;
         v.evidence.push(what.to_owned());
     }
     Some(v)
 }
 
 /// A verdict that another cause, which is there, keeps from being one: what is more than little with its whole interval
-/// is not cleared.
+/// is not ruled out.
 pub(super) fn told_of(
     other: &'static str,
     is_there: bool,
@@ -228,9 +228,9 @@ pub(super) fn told_of(
     verdict: Option<Verdict>,
 ) -> Option<Verdict> {
     let mut v = verdict?;
-    let much = share.is_some_and(|s| s.share >= SUSPECTED || s.high >= GUILTY);
-    if is_there && much && v.status == Status::Cleared {
-        (v.status, v.share) = (Status::NotJudged, 0.0);
+    let much = share.is_some_and(|s| s.share >= LIKELY || s.high >= CONFIRMED);
+    if is_there && much && v.status == Status::RuledOut {
+        (v.status, v.share) = (Status::NotObserved, 0.0);
         v.told_of = Some(other);
         let told = format!(
             "what is waited there is told of {other} ({})",
@@ -243,9 +243,9 @@ pub(super) fn told_of(
     Some(v)
 }
 
-pub(super) fn cleared(evidence: Vec<String>) -> Option<Verdict> {
+pub(super) fn ruled_out(evidence: Vec<String>) -> Option<Verdict> {
     Some(Verdict {
-        status: Status::Cleared,
+        status: Status::RuledOut,
         share: 0.0,
         evidence,
         told_of: None,

@@ -50,7 +50,7 @@ pub use suspects::suspects;
 pub use threads::threads;
 
 /// The budget and the findings of one step, from its figures, what observers saw of it, and its followed requests.
-/// Without those the budget has no parts, and nobody is guilty.
+/// Without those the budget has no parts, and nothing is confirmed.
 pub fn explain(
     step: &StepFigures,
     readings: &Readings,

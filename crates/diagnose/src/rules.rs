@@ -2,7 +2,7 @@
 //!
 //! Where requests were followed, their leaves decide: the share is what requests spent where the cause acts, and a
 //! verdict needs its interval. Counters tell causes apart that act in one place. Where requests could not be followed,
-//! counters that point to a cause make it suspected, and nothing makes it guilty.
+//! counters that point to a cause make it likely, and nothing makes it confirmed.
 
 use fingerpost_record::cause::thresholds::{
     CPUS_FULL, CPUS_IDLE, LITTLE_OF_CPUS, MOST_OF_WAITING, MUCH_OF_CPUS, MUCH_WORK,
@@ -51,7 +51,7 @@ fn quota(f: &Facts) -> Option<Verdict> {
     });
     if !throttled(f) {
         let stopped = f.known("throttle.seconds")?;
-        let verdict = cleared(vec![format!(
+        let verdict = ruled_out(vec![format!(
             "{limit}, and it stopped the server for {} s",
             significant(stopped)
         )]);
@@ -101,7 +101,7 @@ fn quota(f: &Facts) -> Option<Verdict> {
     // and does not clear it.
     let all = f
         .share(&CPU)
-        .filter(|all| verdict.status != Status::Guilty && all.share >= SUSPECTED);
+        .filter(|all| verdict.status != Status::Confirmed && all.share >= LIKELY);
     let Some(all) = all else { return Some(verdict) };
     // While it stood still all of its requests waited: that much of their waiting is the quota's.
     if let Some(stopped) =
@@ -120,11 +120,11 @@ fn quota(f: &Facts) -> Option<Verdict> {
         ));
         return judged(f, Some(share), true, true, evidence);
     }
-    if verdict.status != Status::Cleared {
+    if verdict.status != Status::RuledOut {
         return Some(verdict);
     }
     let why = "others had the CPUs while it stopped the server; how much of that waiting was the quota's shows without it";
-    at_most_suspected(judged(f, Some(all), true, true, evidence), why)
+    at_most_likely(judged(f, Some(all), true, true, evidence), why)
 }
 
 /// The share of the time for which the server stood still because of a quota. The kernel adds up the stops of all CPUs:
@@ -139,7 +139,7 @@ fn affinity(f: &Facts) -> Option<Verdict> {
     let (may, all) = (f.known("server.cpus_allowed")?, f.cpus?);
     let allowed = format!("the server may use {may} of {all} CPUs");
     if may >= all {
-        return cleared(vec![allowed]);
+        return ruled_out(vec![allowed]);
     }
     let mut evidence = vec![allowed];
     evidence.extend(part(
@@ -208,9 +208,9 @@ fn contention(f: &Facts) -> Option<Verdict> {
             .other_cpus
             .is_some_and(|n| f.busy_cpus(n)[1] < LITTLE_OF_CPUS.value) =>
         {
-            cleared(evidence)
+            ruled_out(evidence)
         }
-        verdict if throttled(f) => at_most_suspected(
+        verdict if throttled(f) => at_most_likely(
             verdict,
             "a quota stopped the server meanwhile: other processes that ran then took nothing from it",
         ),
@@ -241,7 +241,7 @@ fn priority(f: &Facts) -> Option<Verdict> {
         .collect::<Vec<_>>()
         .join(", ");
     if !lowered(f) {
-        return cleared(vec![rank]);
+        return ruled_out(vec![rank]);
     }
     let (share, points, mut evidence) = others(f);
     evidence.insert(0, rank);
@@ -272,9 +272,9 @@ fn saturated(f: &Facts) -> Option<Verdict> {
             f.busy_cpus(used)[1],
             enough,
         );
-        return doubted(f, Some(share), doubt, cleared(evidence));
+        return doubted(f, Some(share), doubt, ruled_out(evidence));
     }
-    let verdict = at_most_suspected(
+    let verdict = at_most_likely(
         judged(f, Some(share), !throttled(f), false, evidence),
         "the load asks for more CPUs than there are; whether its work is more than it should be shows in a comparison \
          of two runs",
@@ -324,7 +324,7 @@ fn work(f: &Facts) -> Option<Verdict> {
             .map(|(used, all)| format!("the server used {} of {all} CPUs", significant(used))),
     );
     // Work is what a server is for: only a comparison can tell whether it is too much.
-    at_most_suspected(
+    at_most_likely(
         doubted(
             f,
             Some(share),
@@ -368,7 +368,7 @@ fn system_calls(f: &Facts) -> Option<Verdict> {
             .map(|n| format!("{n} seccomp filters on the server")),
     );
     let proof = filtered(f) || share.share >= MUCH_WORK.value;
-    at_most_suspected(
+    at_most_likely(
         doubted(
             f,
             Some(share),
@@ -406,14 +406,14 @@ fn trace(f: &Facts) -> Option<Verdict> {
         .filter_map(|(n, words)| Some(format!("{} {words}", (*n)?)))
         .collect();
     if !on {
-        return cleared(evidence);
+        return ruled_out(evidence);
     }
     evidence.extend(part(
         f,
         &[Place::Kernel, Place::Making],
         "the kernel, where that work is done,",
     ));
-    at_most_suspected(
+    at_most_likely(
         judged(f, share_of(f, "kernel.trace"), true, true, evidence),
         "how much of the kernel's time it costs shows in a comparison with a run without it",
     )
@@ -426,7 +426,7 @@ fn mitigation(f: &Facts) -> Option<Verdict> {
     ]
     .map(|name| f.known(name));
     if sum(mitigated)? <= 0.0 {
-        return cleared(vec![
+        return ruled_out(vec![
             "no optional speculation mitigation is on for the server's tasks".into(),
         ]);
     }
@@ -435,8 +435,8 @@ fn mitigation(f: &Facts) -> Option<Verdict> {
         vec!["an optional speculation mitigation is on for the server's tasks".to_owned()];
     evidence.extend(part(f, &code, "code, which it slows,"));
     let mut v = judged(f, share_of(f, "cpu.mitigation"), true, true, evidence)?;
-    if v.status == Status::Guilty {
-        v.status = Status::Suspected;
+    if v.status == Status::Confirmed {
+        v.status = Status::Likely;
     }
     // How much of the code's time it costs is not known.
     v.share = 0.0;
@@ -487,12 +487,12 @@ fn lock(f: &Facts) -> Option<Verdict> {
 
 fn query_cache(f: &Facts) -> Option<Verdict> {
     if !f.query_cache? {
-        return cleared(vec!["the query cache is off".into()]);
+        return ruled_out(vec!["the query cache is off".into()]);
     }
     let share = share_of(f, "app.query_cache")?;
     let waited = format!("waiting for a lock is {} of a request", interval(share));
     let figures = format!("the query cache is on: one lock that every query passes; {waited}");
-    at_most_suspected(
+    at_most_likely(
         judged(f, Some(share), true, false, vec![figures]),
         "run it with the query cache off: if the lock goes, it was the cache's",
     )
@@ -540,7 +540,7 @@ fn client(f: &Facts) -> Option<Verdict> {
     let least = |s: Share| {
         if told {
             Share {
-                share: s.share.max(SUSPECTED),
+                share: s.share.max(LIKELY),
                 ..s
             }
         } else {
@@ -549,7 +549,7 @@ fn client(f: &Facts) -> Option<Verdict> {
     };
     let takes_cpus = f
         .share(&[Place::CpuClient])
-        .is_some_and(|s| s.share >= SUSPECTED);
+        .is_some_and(|s| s.share >= LIKELY);
     let verdict = judged(
         f,
         share.map(least),
@@ -570,7 +570,7 @@ fn client(f: &Facts) -> Option<Verdict> {
         .filter(|_| share.is_some_and(|s| s.high > MUCH_WORK.value))
         .or_else(|| {
             let high = f.share(&[Place::CpuClient]).map_or(0.0, |s| s.high);
-            (high >= GUILTY).then(|| {
+            (high >= CONFIRMED).then(|| {
                 format!(
                     "waiting for a CPU that it had may be {} of a request",
                     percent(high)
@@ -581,7 +581,7 @@ fn client(f: &Facts) -> Option<Verdict> {
     if told || busy {
         return verdict;
     }
-    at_most_suspected(
+    at_most_likely(
         verdict,
         "the client shares the server's CPUs; it did not find itself to be the limit",
     )
@@ -605,14 +605,14 @@ fn steal(f: &Facts) -> Option<Verdict> {
         f,
         f.followed.is_some().then_some(share),
         true,
-        stolen >= SUSPECTED,
+        stolen >= LIKELY,
         evidence.clone(),
     ) {
         None => doubted(
             f,
             None,
-            reaches("what it took", share.high, GUILTY),
-            cleared(evidence),
+            reaches("what it took", share.high, CONFIRMED),
+            ruled_out(evidence),
         ),
         verdict => verdict,
     }

@@ -60,7 +60,7 @@ pub(super) fn throttle(f: &Facts) -> Option<Verdict> {
     );
     let evidence: Vec<String> = held.into_iter().chain(limits).chain(figures(f)).collect();
     if share.is_none() && set == Some(0.0) {
-        return cleared(evidence);
+        return ruled_out(evidence);
     }
     judged(f, share, true, set.is_some_and(|n| n > 0.0), evidence)
 }
@@ -117,7 +117,7 @@ pub(super) fn contention(f: &Facts) -> Option<Verdict> {
         // So little competes with nobody; of more, what it took of the device is not known.
         (None, Some(others)) => {
             let doubt = (others > limit("storage.contention")).then(|| NOT_FOLLOWED.to_owned());
-            doubted(f, None, doubt, cleared(evidence))
+            doubted(f, None, doubt, ruled_out(evidence))
         }
         (verdict, _) => verdict,
     }
@@ -154,11 +154,11 @@ pub(super) fn latency(f: &Facts) -> Option<Verdict> {
         evidence.clone(),
     );
     match verdict {
-        verdict if reads_again(f) => at_most_suspected(
+        verdict if reads_again(f) => at_most_likely(
             verdict,
             "it was waited for to read pages again that lack of memory took away",
         ),
-        None if f.disk_busy.is_some_and(|busy| busy < DISK_IDLE.value) => cleared(evidence),
+        None if f.disk_busy.is_some_and(|busy| busy < DISK_IDLE.value) => ruled_out(evidence),
         verdict => verdict,
     }
 }
@@ -178,7 +178,7 @@ pub(super) fn durability(f: &Facts) -> Option<Verdict> {
         counts::rate(count, f.transactions)[1],
         MANY_SYNCS.value,
     );
-    at_most_suspected(
+    at_most_likely(
         doubted(
             f,
             Some(share),
@@ -268,11 +268,11 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
     }
     // What tells it from late acknowledgements is not known, and there is something to tell.
     let share = share_of(f, "network.shaping");
-    if !dropped(f) && acks_delayed(f).is_none() && share.is_some_and(|s| s.high >= SUSPECTED) {
+    if !dropped(f) && acks_delayed(f).is_none() && share.is_some_and(|s| s.high >= LIKELY) {
         return None;
     }
     // What is queued and not dropped is held up as well: without followed requests only a network that limits nothing
-    // is cleared.
+    // is ruled out.
     let free = f.drops.is_some() && retransmits.is_some() && f.known("net.shapers") == Some(0.0);
     match judged(
         f,
@@ -281,7 +281,7 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
         dropped(f),
         evidence.clone(),
     ) {
-        None if free => doubted(f, None, may_be_lost(f), cleared(evidence)),
+        None if free => doubted(f, None, may_be_lost(f), ruled_out(evidence)),
         verdict => doubted(f, share, acks_untold(f), verdict),
     }
 }
@@ -296,7 +296,7 @@ pub(super) fn delay(f: &Facts) -> Option<Verdict> {
     let delayed = acks_delayed(f) == Some(true) && !dropped(f);
     let share = share_of(f, "network.delay");
     match judged(f, share, delayed, delayed, evidence.clone()) {
-        None => doubted(f, None, acks_untold(f), cleared(evidence)),
+        None => doubted(f, None, acks_untold(f), ruled_out(evidence)),
         verdict => doubted(f, share, acks_untold(f), verdict),
     }
 }
@@ -316,7 +316,7 @@ pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
     evidence.extend(accept.map(|(most, may)| format!("at most {most} of {may} waited in it")));
     // The kernel counts overflows for all of the host.
     if overflows < 1.0 || accept.is_some_and(|(_, may)| may <= 0.0) {
-        return cleared(evidence);
+        return ruled_out(evidence);
     }
     let outside = f.followed.as_ref().and_then(|followed| followed.outside);
     evidence.extend((f.stalled > 0.0).then(|| {
@@ -437,7 +437,7 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
         f,
         share,
         true,
-        paging || pressure > SUSPECTED,
+        paging || pressure > LIKELY,
         evidence.clone(),
     ) {
         None if read => {
@@ -461,7 +461,7 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
                 )
                 .filter(|_| pressed)
             });
-            doubted(f, None, doubt, cleared(evidence))
+            doubted(f, None, doubt, ruled_out(evidence))
         }
         verdict => verdict,
     }
@@ -481,7 +481,7 @@ pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
         "{faults} minor faults per transaction; what the page size costs shows in a comparison of two runs"
     );
     Some(Verdict {
-        status: Status::NotJudged,
+        status: Status::NotObserved,
         share: 0.0,
         evidence: vec![figure],
         told_of: None,

@@ -14,7 +14,7 @@ const MOSTLY_IDLE: f64 = 0.5;
 /// judged, and the evidence says why.
 pub fn without_a_baseline(mut finding: Finding, totals: &Readings) -> Finding {
     if let Some(why) = not_told(&finding, totals) {
-        finding.status = Status::NotJudged;
+        finding.status = Status::NotObserved;
         finding.evidence.push(why);
     }
     finding
@@ -39,10 +39,10 @@ fn not_told(finding: &Finding, totals: &Readings) -> Option<String> {
     if !finding.status.accuses() {
         return None;
     }
-    let suspected = finding.status == Status::Suspected;
+    let likely = finding.status == Status::Likely;
     let why = match finding.cause.as_str() {
         // A service that works is no wrong-doer; a baseline tells whether it works more than before.
-        cause if suspected && is_its_work(cause) => {
+        cause if likely && is_its_work(cause) => {
             "whether that is more than it should be shows beside an earlier run (--baseline)"
         }
         // What it asks others for takes its time, as does its own work.
@@ -56,7 +56,7 @@ fn not_told(finding: &Finding, totals: &Readings) -> Option<String> {
         }
         // Where most of the machine idles, a thread that waits for a CPU has been woken on a busy one: nobody takes it
         // CPUs.
-        "cpu.contention" | "client.saturated" if suspected => {
+        "cpu.contention" | "client.saturated" if likely => {
             let idle = idle(totals).filter(|idle| *idle > MOSTLY_IDLE)?;
             return Some(format!(
                 "{:.1} % of all CPU time was idle: there is no lack of CPUs",
@@ -107,25 +107,26 @@ mod tests {
             status,
             share: 0.5,
             evidence: vec![],
+            step: None,
             relation: None,
         };
         without_a_baseline(finding, &seen).status
     }
 
     #[test]
-    fn what_only_a_baseline_could_tell_is_not_judged() {
-        let suspected = |cause| told(cause, Status::Suspected, &[]);
+    fn what_only_a_baseline_could_tell_is_not_observed() {
+        let likely = |cause| told(cause, Status::Likely, &[]);
         assert_eq!(
-            (suspected("app.work"), suspected("cpu.contention")),
-            (Status::NotJudged, Status::Suspected)
+            (likely("app.work"), likely("cpu.contention")),
+            (Status::NotObserved, Status::Likely)
         );
-        assert_eq!(told("app.work", Status::Guilty, &[]), Status::Guilty);
+        assert_eq!(told("app.work", Status::Confirmed, &[]), Status::Confirmed);
         assert_eq!(
-            told("peer.slow", Status::Guilty, &[]),
-            Status::NotJudged,
+            told("peer.slow", Status::Confirmed, &[]),
+            Status::NotObserved,
             "a proxy waits for its backend"
         );
-        assert_eq!(told("peer.slow", Status::Cleared, &[]), Status::Cleared);
+        assert_eq!(told("peer.slow", Status::RuledOut, &[]), Status::RuledOut);
     }
 
     #[test]
@@ -133,28 +134,28 @@ mod tests {
         let beside = |idle| {
             told(
                 "client.saturated",
-                Status::Suspected,
+                Status::Likely,
                 &[("cpu.idle.seconds", idle), ("cpu.user.seconds", 4.0)],
             )
         };
         assert_eq!(
             (beside(6.0), beside(3.0)),
-            (Status::NotJudged, Status::Suspected)
+            (Status::NotObserved, Status::Likely)
         );
     }
 
     #[test]
     fn a_network_holds_data_back_where_something_shows_it() {
         let requests = ("step.transactions", 1000.0);
-        let waited = |totals: &[(&str, f64)]| told("network.shaping", Status::Guilty, totals);
+        let waited = |totals: &[(&str, f64)]| told("network.shaping", Status::Confirmed, totals);
         assert_eq!(
             waited(&[requests]),
-            Status::NotJudged,
+            Status::NotObserved,
             "a client that sends late waits in the same place"
         );
         assert_eq!(
             waited(&[requests, ("tcp.retransmits", 5.0)]),
-            Status::NotJudged
+            Status::NotObserved
         );
         for proof in [
             ("tcp.retransmits", 20.0),
@@ -162,7 +163,7 @@ mod tests {
             ("tcp.backlog_drops", 1.0),
             ("net.shapers", 1.0),
         ] {
-            assert_eq!(waited(&[requests, proof]), Status::Guilty, "{proof:?}");
+            assert_eq!(waited(&[requests, proof]), Status::Confirmed, "{proof:?}");
         }
     }
 }

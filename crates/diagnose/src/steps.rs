@@ -46,12 +46,12 @@ pub struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Whether a figure begins with the name of one of this side's steps, as those of findings do that are of one.
-    pub fn names_a_step(&self, figure: &str) -> bool {
+    /// Whether a finding is of one of this side's steps.
+    pub fn has_step_of(&self, finding: &Finding) -> bool {
         self.steps
             .budgets
             .iter()
-            .any(|b| figure.starts_with(&format!("{} {}: ", b.workload, b.params)))
+            .any(|b| finding.is_of(&b.workload, &b.params))
     }
 
     /// The differences of the hosts in these facts, a sentence each, this side first.

@@ -1,4 +1,4 @@
-//! The suspects, judged: guilty first, then suspected, then those that were looked at and cleared, then those
+//! The suspects, judged: confirmed first, then likely, then those that were looked at and ruled out, then those
 //! that nothing tells of.
 
 use fingerpost_record::cause::{Cause, Need, cause};
@@ -18,7 +18,7 @@ pub fn suspects(facts: &Facts) -> Vec<Finding> {
             return Some(Finding::new(
                 cause.name,
                 cause.layer,
-                Status::NotJudged,
+                Status::NotObserved,
                 0.0,
                 why,
             ));
@@ -43,7 +43,7 @@ pub fn suspects(facts: &Facts) -> Vec<Finding> {
             .iter_mut()
             .filter(|f| f.status.accuses())
             .for_each(|f| {
-                (f.status, f.share) = (Status::NotJudged, 0.0);
+                (f.status, f.share) = (Status::NotObserved, 0.0);
                 f.evidence.push(
                     "no request came during this time: what its threads waited for delayed none"
                         .to_owned(),
@@ -57,9 +57,9 @@ pub fn suspects(facts: &Facts) -> Vec<Finding> {
 /// Takes guilt from everybody where the step's row is not to be trusted, with the reason; but from the load generator,
 /// whose limit is what makes such a row untrusted.
 pub fn doubt(findings: &mut Vec<Finding>, why: &str) {
-    let held = |f: &&mut Finding| f.status == Status::Guilty && f.cause != "client.saturated";
+    let held = |f: &&mut Finding| f.status == Status::Confirmed && f.cause != "client.saturated";
     for f in findings.iter_mut().filter(held) {
-        f.status = Status::Suspected;
+        f.status = Status::Likely;
         f.evidence
             .push(format!("the row is not to be trusted: {why}"));
     }

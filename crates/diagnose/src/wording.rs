@@ -94,6 +94,30 @@ fn told(component: &Component, leaf: Option<&Leaf>, whom: &str) -> String {
     }
 }
 
+/// The evidence of a finding in words: the first with the step that it is of, and at the end what it is a consequence of.
+pub fn evidence(f: &Finding) -> Vec<String> {
+    let mut lines = f.evidence.clone();
+    if let (Some(step), Some(first)) = (&f.step, lines.first_mut()) {
+        *first = format!("{step}: {first}");
+    }
+    without_step(f, lines)
+}
+
+/// The same where the step is told once for all of them.
+pub fn evidence_of_step(f: &Finding) -> Vec<String> {
+    without_step(f, f.evidence.clone())
+}
+
+fn without_step(f: &Finding, mut lines: Vec<String>) -> Vec<String> {
+    if let Some(root) = follows_from(f) {
+        lines.push(format!(
+            "it follows from {root} ({}), which comes first",
+            label(root)
+        ));
+    }
+    lines
+}
+
 /// What a rest is that no share explains: it may belong to a cause that is named without one.
 pub fn unexplained(findings: &[Finding]) -> &'static str {
     let named = findings
@@ -225,7 +249,7 @@ pub fn doing_of(
 #[cfg(test)]
 mod tests {
     use fingerpost_record::paths::Share;
-    use fingerpost_record::{Layer, Side, WaitClass};
+    use fingerpost_record::{Layer, Relation, Side, WaitClass};
 
     use super::*;
 
@@ -234,9 +258,10 @@ mod tests {
         let of = |cause: &str, share: f64, evidence: &[&str]| Finding {
             cause: cause.into(),
             layer: Layer::Application,
-            status: fingerpost_record::Status::Suspected,
+            status: fingerpost_record::Status::Likely,
             share,
             evidence: evidence.iter().map(|line| (*line).to_owned()).collect(),
+            step: None,
             relation: None,
         };
         let two = [of("cpu.speed", 0.75, &[]), of("network.shaping", 0.75, &[])];
@@ -258,11 +283,10 @@ mod tests {
         assert_eq!(overlapping(&two[..1], None), None);
         let chain = [
             of("app.work", 0.74, &[]),
-            of(
-                "cpu.saturated",
-                0.88,
-                &["it follows from app.work (more work), which comes first"],
-            ),
+            Finding {
+                relation: Some(Relation::FollowsFrom("app.work".into())),
+                ..of("cpu.saturated", 0.88, &[])
+            },
         ];
         assert_eq!(
             overlapping(&chain, None),
@@ -300,19 +324,20 @@ mod tests {
             status,
             share,
             evidence: Vec::new(),
+            step: None,
             relation: None,
         };
         let told = |found: Finding| unexplained(&[found]);
         assert_eq!(
-            told(of(0.0, fingerpost_record::Status::Suspected)),
+            told(of(0.0, fingerpost_record::Status::Likely)),
             "unexplained or of a cause whose share is not known"
         );
         assert_eq!(
-            told(of(0.3, fingerpost_record::Status::Suspected)),
+            told(of(0.3, fingerpost_record::Status::Likely)),
             "unexplained"
         );
         assert_eq!(
-            told(of(0.0, fingerpost_record::Status::Cleared)),
+            told(of(0.0, fingerpost_record::Status::RuledOut)),
             "unexplained"
         );
     }

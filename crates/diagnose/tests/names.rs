@@ -26,7 +26,7 @@ const CHOSEN: [&str; 22] = [
     "queue → lock",
     "db {clients: 4}: ",
     "it follows from cpu.quota (quota), which comes first",
-    "guilty",
+    "confirmed",
     "cpu.contention",
     "\u{1b}[2J\u{202e}",
     "\", \"whom\": \"idle CPU",

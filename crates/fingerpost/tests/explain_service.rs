@@ -147,7 +147,7 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
         assert_eq!(said.status, 0, "{}", said.err);
         assert!(
             said.out.contains("look closer")
-                && said.out.contains("cleared")
+                && said.out.contains("ruled out")
                 && !said.out.contains("transaction"),
             "{}",
             said.out
@@ -413,7 +413,7 @@ fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record
 }
 
 #[test]
-fn without_the_kernels_events_the_threads_are_told_and_nobody_is_guilty() {
+fn without_the_kernels_events_the_threads_are_told_and_nothing_is_confirmed() {
     let (home, server) = (Home::with(&[]), Server::start());
     let pid = server.child.id().to_string();
     let words = [
@@ -444,7 +444,7 @@ fn without_the_kernels_events_the_threads_are_told_and_nobody_is_guilty() {
             .as_array()
             .unwrap()
             .iter()
-            .all(|f| f["status"] != "guilty"),
+            .all(|f| f["status"] != "confirmed"),
         "{e:#}"
     );
     let text = home.says(&["explain", "latest"]).well();

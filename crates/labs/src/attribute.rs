@@ -8,7 +8,7 @@ use fingerpost_diagnose::{STEP, StepFigures};
 use fingerpost_observe::Level;
 use fingerpost_observe::follow::Known;
 use fingerpost_observe::session::{Events, Prepared, Told, label};
-use fingerpost_record::{Budget, Finding, Observation, Params, Readings};
+use fingerpost_record::{Budget, Finding, Observation, Params, Readings, StepName};
 use fingerpost_workloads::{Step, Subjects, Workload, WorkloadError};
 
 use crate::Sink;
@@ -68,7 +68,7 @@ pub struct Attributed {
     pub figures: StepFigures,
     /// Where a transaction's time went.
     pub budget: Budget,
-    /// Guilty, suspected and cleared.
+    /// Confirmed, likely and ruled out.
     pub findings: Vec<Finding>,
     /// What observers saw of the traced pass.
     pub observations: Vec<Observation>,
@@ -174,16 +174,17 @@ fn seen(
     Err(WorkloadError::Failed(why))
 }
 
-/// Hands the findings of the step that speaks for the workload to the sink. The first figure of each says of which step
-/// it is, for a run may hold several workloads.
+/// Hands the findings of the step that speaks for the workload to the sink, each with that step, for a run may hold
+/// several workloads.
 pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
     let Budget {
         workload, params, ..
     } = &attributed.budget;
     for mut finding in attributed.findings.iter().cloned() {
-        if let Some(first) = finding.evidence.first_mut() {
-            *first = format!("{workload} {params}: {first}");
-        }
+        finding.step = Some(StepName {
+            workload: workload.clone(),
+            params: params.clone(),
+        });
         sink.finding(finding);
     }
 }

@@ -14,7 +14,7 @@ pub trait Sink {
     fn budget(&mut self, _budget: Budget) {}
     /// Requests of a step that were followed.
     fn paths(&mut self, _paths: Paths) {}
-    /// A cause, named or cleared.
+    /// A cause, named or ruled out.
     fn finding(&mut self, _finding: Finding) {}
     /// An experiment that was made to decide between causes.
     fn experiment(&mut self, _experiment: Experiment) {}

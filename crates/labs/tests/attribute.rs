@@ -183,7 +183,7 @@ fn holds_together(a: &Attributed, kept: &Kept, level: Level) {
             a.budget
         );
         assert!(
-            a.findings.iter().all(|f| f.status != Status::Guilty),
+            a.findings.iter().all(|f| f.status != Status::Confirmed),
             "what was not followed convicts nobody: {:#?}",
             a.findings
         );
@@ -347,7 +347,7 @@ fn two_processes_on_a_socket_wait_for_each_other() {
 }
 
 #[test]
-fn threads_that_share_a_lock_wait_for_it_and_the_lock_is_guilty_where_they_were_followed() {
+fn threads_that_share_a_lock_wait_for_it_and_the_lock_is_confirmed_where_they_were_followed() {
     for level in [Level::Tracing, Level::Sampling] {
         let Some((a, kept)) = attributed(LOCKS, 4.0, level) else {
             return;
@@ -367,9 +367,9 @@ fn threads_that_share_a_lock_wait_for_it_and_the_lock_is_guilty_where_they_were_
         assert_eq!(
             lock,
             Some(if a.budget.parts.is_empty() {
-                Status::NotJudged
+                Status::NotObserved
             } else {
-                Status::Guilty
+                Status::Confirmed
             }),
             "{level:?}: {:#?}",
             a.findings
@@ -378,7 +378,7 @@ fn threads_that_share_a_lock_wait_for_it_and_the_lock_is_guilty_where_they_were_
             let accused = a
                 .findings
                 .iter()
-                .find(|f| f.cause == cause && f.status == Status::Guilty);
+                .find(|f| f.cause == cause && f.status == Status::Confirmed);
             assert_eq!(accused, None);
         }
     }

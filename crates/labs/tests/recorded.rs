@@ -115,9 +115,9 @@ fn a_side_compared_with_itself_accuses_nobody() {
     }
 }
 
-/// The fact by which a cause is known, taken away from both sides: nobody may be found guilty of it any more.
+/// The fact by which a cause is known, taken away from both sides: nobody may be found confirmed of it any more.
 #[test]
-fn without_its_discriminator_a_cause_is_not_guilty() {
+fn without_its_discriminator_a_cause_is_not_confirmed() {
     for (cause, facts) in [
         ("cpu.quota", &["throttle.", "cgroup.cpu_quota"][..]),
         ("cpu.affinity", &["server.cpus_allowed"]),
@@ -159,7 +159,7 @@ fn without_its_discriminator_a_cause_is_not_guilty() {
             proof
                 .accused
                 .iter()
-                .all(|f| f.cause != cause || f.status != Status::Guilty),
+                .all(|f| f.cause != cause || f.status != Status::Confirmed),
             "{cause}: {:#?}",
             proof.accused
         );

@@ -8,7 +8,7 @@ mod list;
 pub mod thresholds;
 
 pub use list::{CAUSES, Cause, Need};
-pub use thresholds::{GUILTY, NOT_FOLLOWED, SUSPECTED, Threshold};
+pub use thresholds::{CONFIRMED, LIKELY, NOT_FOLLOWED, Threshold};
 
 /// The cause of this name.
 pub fn cause(name: &str) -> Option<&'static Cause> {

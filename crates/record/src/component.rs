@@ -251,9 +251,11 @@ impl JsonSchema for Component {
         let known: Vec<&str> = NAMES.iter().map(|(_, name)| *name).collect();
         schemars::json_schema!({
             "type": "string",
-            "description": "What time went to: one of the examples, `kernel: ` with the name of a system call, or what \
-                an earlier version called it.",
-            "examples": known,
+            "description": format!(
+                "What time went to: `kernel: ` with the name of a system call, what an earlier version called it, or \
+                 one of: {}.",
+                known.join("; ")
+            ),
         })
     }
 }

@@ -136,30 +136,32 @@ pub struct Budget {
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The evidence names it and excludes its neighbours.
-    Guilty,
+    #[serde(alias = "guilty")]
+    Confirmed,
     /// The evidence fits, and does not exclude another.
-    Suspected,
+    #[serde(alias = "suspected")]
+    Likely,
     /// What would show it was observed, and is not there.
-    Cleared,
+    RuledOut,
     /// Not known: what a verdict needs was not observed, or does not tell.
-    #[serde(rename = "not judged")]
-    NotJudged,
+    #[serde(rename = "not observed", alias = "not judged")]
+    NotObserved,
 }
 
 impl Status {
     /// The status as the record writes it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Status::Guilty => "guilty",
-            Status::Suspected => "suspected",
-            Status::Cleared => "cleared",
-            Status::NotJudged => "not judged",
+            Status::Confirmed => "confirmed",
+            Status::Likely => "likely",
+            Status::RuledOut => "ruled out",
+            Status::NotObserved => "not observed",
         }
     }
 
-    /// Whether it accuses: guilty or suspected.
+    /// Whether it accuses: confirmed or likely.
     pub fn accuses(self) -> bool {
-        matches!(self, Status::Guilty | Status::Suspected)
+        matches!(self, Status::Confirmed | Status::Likely)
     }
 }
 
@@ -171,16 +173,35 @@ pub struct Finding {
     pub cause: String,
     /// The layer it belongs to.
     pub layer: Layer,
-    /// Guilty, suspected, cleared or not judged.
+    /// Confirmed, likely, ruled out or not observed.
     pub status: Status,
     /// Share of the time (or of the difference, in a comparison), 0 to 1.
     pub share: f64,
+    /// The step of a workload that it is of, where it is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepName>,
     /// The figures that say so, a sentence each.
     pub evidence: Vec<String>,
-    /// Another cause that it is told of with, which a sentence of the evidence says in words; records of earlier
-    /// versions have the words alone.
+    /// Another cause that it is told of with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<Relation>,
+}
+
+/// A step of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct StepName {
+    /// The workload's name.
+    pub workload: String,
+    /// The step's parameters.
+    #[serde(default)]
+    pub params: Params,
+}
+
+impl fmt::Display for StepName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.workload, self.params)
+    }
 }
 
 impl Finding {
@@ -197,14 +218,22 @@ impl Finding {
             layer,
             status,
             share,
+            step: None,
             evidence,
             relation: None,
         }
     }
 
+    /// Whether it is of this step.
+    pub fn is_of(&self, workload: &str, params: &Params) -> bool {
+        self.step
+            .as_ref()
+            .is_some_and(|step| step.workload == workload && step.params == *params)
+    }
+
     /// A suspect that this speaks for.
-    pub fn cleared(cause: &str, layer: Layer, evidence: String) -> Finding {
-        Finding::new(cause, layer, Status::Cleared, 0.0, vec![evidence])
+    pub fn ruled_out(cause: &str, layer: Layer, evidence: String) -> Finding {
+        Finding::new(cause, layer, Status::RuledOut, 0.0, vec![evidence])
     }
 }
 
@@ -215,6 +244,6 @@ impl Finding {
 pub enum Relation {
     /// It may be no more than a consequence of this cause, which comes first.
     FollowsFrom(String),
-    /// What is spent where both act is told of this cause: it is not judged itself.
+    /// What is spent where both act is told of this cause: it is not observed itself.
     ToldOf(String),
 }

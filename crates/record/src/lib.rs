@@ -25,6 +25,7 @@ pub mod lean;
 pub mod load;
 pub mod measurement;
 pub mod name;
+mod older;
 pub mod open;
 pub mod params;
 pub mod paths;
@@ -45,7 +46,7 @@ mod valid;
 pub use component::{Blocker, Component, Link, Side, Task, WaitClass};
 pub use descriptor::{Descriptor, Exercises, Table};
 pub use experiment::{Answer, Asked, Change, Experiment, Measure, Pair};
-pub use findings::{Budget, Finding, Layer, Observation, Part, Relation, Series, Status};
+pub use findings::{Budget, Finding, Layer, Observation, Part, Relation, Series, Status, StepName};
 pub use host::Host;
 pub use measurement::{
     Better, Estimate, Measurement, Outcome, Percentiles, Process, few_processes, kept_values,

@@ -119,6 +119,7 @@ fn parsed(text: &[u8], name: &str) -> Result<Run, LoadError> {
         Ok(run) if run.schema == SCHEMA => return Ok(run),
         Ok(mut run) if is_readable(&run.schema) => {
             SCHEMA.clone_into(&mut run.schema);
+            crate::older::convert(&mut run);
             return Ok(run);
         }
         other => other,

@@ -417,9 +417,10 @@ mod tests {
         run.findings.push(Finding {
             cause: "cpu.quota".into(),
             layer: crate::Layer::Scheduler,
-            status: crate::Status::Suspected,
+            status: crate::Status::Likely,
             share: f64::INFINITY,
             evidence: vec![],
+            step: None,
             relation: None,
         });
         let stored = storable(&run);

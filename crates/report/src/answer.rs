@@ -29,7 +29,7 @@ pub fn of(run: &Run, groups: &[Group], labs: Labs, analysed: &[lab::Found]) -> V
         found.extend(
             run.findings
                 .iter()
-                .filter(|f| f.status == Status::Guilty)
+                .filter(|f| f.status == Status::Confirmed)
                 .take(1)
                 .map(|f| blame(f, "the server", "")),
         );
@@ -58,7 +58,7 @@ pub fn of(run: &Run, groups: &[Group], labs: Labs, analysed: &[lab::Found]) -> V
         .collect()
 }
 
-/// The cause of the time of one step: guilty, or suspected where none is.
+/// The cause of the time of one step: confirmed, or likely where none is.
 fn of_step(e: &Explanation) -> Option<String> {
     let of = |status: Status| {
         e.findings
@@ -66,7 +66,7 @@ fn of_step(e: &Explanation) -> Option<String> {
             .filter(|f| f.status == status)
             .max_by(|a, b| a.share.total_cmp(&b.share))
     };
-    let finding = of(Status::Guilty).or_else(|| of(Status::Suspected))?;
+    let finding = of(Status::Confirmed).or_else(|| of(Status::Likely))?;
     let at = e.params.asking().map_or(String::new(), |(n, who)| {
         format!(" at {}", counted(n, who.one))
     });
@@ -88,10 +88,10 @@ fn blame(f: &Finding, server: &str, at: &str) -> String {
     } else {
         String::new()
     };
-    let verdict = if f.status == Status::Guilty {
+    let verdict = if f.status == Status::Confirmed {
         "The cause"
     } else {
-        "Suspected"
+        "Likely"
     };
     format!("{verdict}{at}: {what}{share}.")
 }
@@ -237,9 +237,10 @@ mod tests {
         let finding = Finding {
             cause: "app.lock".into(),
             layer: Layer::Application,
-            status: Status::Guilty,
+            status: Status::Confirmed,
             share: 0.62,
             evidence: vec![],
+            step: None,
             relation: None,
         };
         assert_eq!(

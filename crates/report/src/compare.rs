@@ -169,7 +169,7 @@ fn shared(rows: &[&Row]) -> Vec<String> {
         .collect()
 }
 
-/// Who was cleared and who could not be judged: names, each kind in one line. Their figures come with every column.
+/// Who was ruled out and who could not be judged: names, each kind in one line. Their figures come with every column.
 fn in_one_line(c: &Comparison) -> Vec<Line> {
     let of = |status: Status| -> Vec<String> {
         c.causes
@@ -178,7 +178,7 @@ fn in_one_line(c: &Comparison) -> Vec<Line> {
             .map(|f| text(fingerpost_diagnose::label(&f.cause)))
             .collect()
     };
-    let kinds = [Status::Cleared, Status::NotJudged].map(|status| (status, of(status)));
+    let kinds = [Status::RuledOut, Status::NotObserved].map(|status| (status, of(status)));
     let told = kinds.into_iter().filter(|(_, names)| !names.is_empty());
     told.map(|(status, names)| {
         Line::Note(
@@ -195,7 +195,7 @@ fn in_one_line(c: &Comparison) -> Vec<Line> {
 
 fn cause_lines((label, evidence, status): (String, Vec<String>, Status)) -> Vec<Line> {
     let tone = pieces::tone(status);
-    // A cleared suspect is one line, as one that was not judged; a named one has its evidence below it.
+    // A suspect that was ruled out is one line, as one that was not observed; a named one has its evidence below it.
     if !status.accuses() {
         return vec![Line::Note(
             format!("{label}: {}", evidence.join("; ")),
@@ -244,7 +244,7 @@ mod tests {
             at("What differs between the hosts")
                 < at("system call and signal cost, 42 % (syscall.entry, layer kernel)")
         );
-        assert!(at("(syscall.entry, layer kernel)") < at("cleared (by what: --wide): "));
+        assert!(at("(syscall.entry, layer kernel)") < at("ruled out (by what: --wide): "));
         assert!(at("the CPU's speed") < at("\nSystem calls\n"));
         assert!(!text.contains("cpu.speed"), "names alone");
         let wide = table(
@@ -257,7 +257,7 @@ mod tests {
         assert!(
             wide.find("(syscall.entry").unwrap()
                 < wide
-                    .find("the CPU's speed, cleared (cpu.speed, layer cpu): ")
+                    .find("the CPU's speed, ruled out (cpu.speed, layer cpu): ")
                     .unwrap(),
             "{wide}"
         );

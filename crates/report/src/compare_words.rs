@@ -6,7 +6,7 @@ use fingerpost_compare::comparison::{
 use fingerpost_compare::service::Part;
 use fingerpost_compare::side::SideInfo;
 use fingerpost_compare::{Ratio, Verdict};
-use fingerpost_diagnose::wording::{overlapping, unexplained};
+use fingerpost_diagnose::wording::{evidence, overlapping, unexplained};
 use fingerpost_record::params::named;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Status};
@@ -190,13 +190,13 @@ pub(crate) fn overlap(c: &Comparison) -> Option<String> {
     overlapping(&c.causes, Some(1.0 - c.unexplained))
 }
 
-/// The causes as label and sentences, most first; the cleared last; then what is unexplained.
+/// The causes as label and sentences, most first; those ruled out last; then what is unexplained.
 pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
     let label = |f: &Finding| {
         let verdict = match f.status {
-            Status::Guilty => share(f),
-            Status::Suspected => format!("suspected, {}", share(f)),
-            Status::Cleared | Status::NotJudged => f.status.as_str().to_owned(),
+            Status::Confirmed => share(f),
+            Status::Likely => format!("likely, {}", share(f)),
+            Status::RuledOut | Status::NotObserved => f.status.as_str().to_owned(),
         };
         // The cause's name, by which `list CAUSE` tells more of it, and its layer.
         format!(
@@ -212,7 +212,7 @@ pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
         .map(|f| {
             (
                 text(&label(f)),
-                f.evidence.iter().map(|e| text(e)).collect(),
+                evidence(f).iter().map(|e| text(e)).collect(),
                 f.status,
             )
         })
@@ -224,7 +224,7 @@ pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
             (
                 format!("{}, {:.0} %", unexplained(&c.causes), c.unexplained * 100.0),
                 Vec::new(),
-                Status::Suspected,
+                Status::Likely,
             ),
         );
     }

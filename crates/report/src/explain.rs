@@ -93,8 +93,7 @@ fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {
         .iter()
         .find(|b| b.workload == *workload && b.params == *params && !b.parts.is_empty());
     if let (None, Some(stored)) = (paths, stored) {
-        let of_step = format!("{workload} {params}: ");
-        let own = |f: &&Finding| f.evidence.first().is_some_and(|e| e.starts_with(&of_step));
+        let own = |f: &&Finding| f.is_of(workload, params);
         found.findings = run.findings.iter().filter(own).cloned().collect();
         found.budget = stored.clone();
         found.threads.clear();
@@ -119,7 +118,7 @@ pub fn speaking(explanations: Vec<Explanation>) -> Vec<Explanation> {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Budget, Layer, Params, Part, Paths, Status};
+    use fingerpost_record::{Budget, Layer, Params, Part, Paths, Status, StepName};
 
     use super::*;
     use crate::style::Style;
@@ -137,6 +136,7 @@ mod tests {
             status,
             share: 0.6,
             evidence: vec!["60 % of | it".into()],
+            step: None,
             relation: None,
         };
         Explanation {
@@ -163,8 +163,8 @@ mod tests {
             mapped: None,
             threads: Vec::new(),
             findings: vec![
-                finding("app.lock", Status::Guilty),
-                finding("host.steal", Status::Cleared),
+                finding("app.lock", Status::Confirmed),
+                finding("host.steal", Status::RuledOut),
             ],
             experiments: Vec::new(),
             observations: Vec::new(),
@@ -184,7 +184,7 @@ mod tests {
                 && text.contains("tracing cost 2.0 %")
         );
         assert!(text.contains("unexplained") && text.contains("10.0 %"));
-        assert!(text.contains("locks") && text.contains("guilty") && text.contains("cleared"));
+        assert!(text.contains("locks") && text.contains("confirmed") && text.contains("ruled out"));
         assert!(
             !text.contains('\x1b'),
             "a run file cannot steer the terminal"
@@ -212,15 +212,15 @@ mod tests {
     fn in_short_only_the_accused_have_figures() {
         let text = render(&[explanation()], &Style::default());
         assert!(
-            text.contains("guilty")
+            text.contains("confirmed")
                 && text.contains("60 % of | it")
-                && text.contains("cleared  host steal"),
+                && text.contains("ruled out  host steal"),
             "{text}"
         );
         assert_eq!(
             text.matches("60 % of | it").count(),
             1,
-            "the cleared are names"
+            "those ruled out are names"
         );
     }
 
@@ -295,7 +295,12 @@ mod tests {
             (0, 1.0)
         );
         assert_eq!(found[0].threads[0].state, "blocked: a lock or condition");
-        assert!(found[0].findings.iter().all(|f| f.status != Status::Guilty));
+        assert!(
+            found[0]
+                .findings
+                .iter()
+                .all(|f| f.status != Status::Confirmed)
+        );
         let text = render(&found[..1], &Style::default());
         assert!(
             text.contains("what the threads did")
@@ -314,14 +319,14 @@ mod tests {
             params: Params::new().with("clients", 1),
             ..explanation().budget
         };
-        let finding = |evidence: &str| Finding {
-            evidence: vec![evidence.into()],
+        let finding = |workload: &str| Finding {
+            step: Some(StepName {
+                workload: workload.into(),
+                params: stored.params.clone(),
+            }),
             ..explanation().findings[0].clone()
         };
-        let findings = vec![
-            finding("database clients=1: 60 % of it"),
-            finding("web: another"),
-        ];
+        let findings = vec![finding("database"), finding("web")];
         let found = of_run(&Run {
             budgets: vec![stored.clone()],
             findings,
@@ -337,7 +342,7 @@ mod tests {
         );
         assert_eq!(
             found[0].findings[0].status,
-            Status::Guilty,
+            Status::Confirmed,
             "what it found then it found"
         );
     }

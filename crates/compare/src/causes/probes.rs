@@ -10,7 +10,7 @@ use crate::row::Row;
 use crate::side::Side;
 use crate::verdict::Verdict;
 
-/// The causes in order, those cleared last, and the share that is left unexplained: of the rows with their verdicts,
+/// The causes in order, those ruled out last, and the share that is left unexplained: of the rows with their verdicts,
 /// those that move together, what was changed between the sides, and throughput by clients. Of the sides the base is
 /// first.
 pub(crate) fn judge(

@@ -134,7 +134,7 @@ fn covers(fall: &Waterfall, params: &Params) -> bool {
 }
 
 /// The chance at which a difference that may be too small to matter is looked into: one comparison of two hundred that
-/// are alike. At the one in twenty of an interval, 3 of 39 pairs of servers without a difference had somebody suspected
+/// are alike. At the one in twenty of an interval, 3 of 39 pairs of servers without a difference had a likely cause
 /// (`bench/RESULTS.md`, 24 November).
 const CHANCE: f64 = 0.005;
 

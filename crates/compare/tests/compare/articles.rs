@@ -69,19 +69,19 @@ fn the_operating_system_and_not_the_cpu() {
             c.headline
         );
         assert!(c.headline.contains(slower), "{}", c.headline);
-        assert_eq!(status(&c, "cpu.speed"), Some(Status::Cleared));
+        assert_eq!(status(&c, "cpu.speed"), Some(Status::RuledOut));
         assert_eq!(c.hosts[0].what, "kernel");
         let first = &c.causes[0];
         assert_eq!(
             (first.cause.as_str(), first.layer, first.status),
-            ("syscall.entry", Layer::Kernel, Status::Guilty)
+            ("syscall.entry", Layer::Kernel, Status::Confirmed)
         );
         assert!(c.unexplained < 0.25, "{}", c.unexplained);
         let below_the_program = [Layer::Kernel, Layer::Network, Layer::Scheduler];
         assert!(
             c.causes
                 .iter()
-                .filter(|f| f.status != Status::Cleared)
+                .filter(|f| f.status != Status::RuledOut)
                 .all(|f| below_the_program.contains(&f.layer))
         );
     }
@@ -106,7 +106,7 @@ fn process_creation_is_much_slower_under_mac_os_x() {
         assert_eq!(row(&c, probe).verdict, Verdict::Slower);
         assert!(ratio(&c, probe) > 2.0);
     }
-    assert_eq!(status(&c, "kernel.process"), Some(Status::Guilty));
+    assert_eq!(status(&c, "kernel.process"), Some(Status::Confirmed));
 }
 
 #[test]
@@ -179,9 +179,9 @@ fn tcp_is_more_than_twice_as_slow_under_mac_os_x_as_on_any_linux() {
         );
         assert_eq!(row(&c, "ipc.tcp_connect").verdict, Verdict::Slower);
     }
-    assert_eq!(status(&g5(), "network.stack"), Some(Status::Guilty));
+    assert_eq!(status(&g5(), "network.stack"), Some(Status::Confirmed));
     // What the table shows and the text passes over: pipes and local sockets are not slower.
-    assert_eq!(status(&g5(), "kernel.ipc"), Some(Status::Cleared));
+    assert_eq!(status(&g5(), "kernel.ipc"), Some(Status::RuledOut));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn mysql_collapses_under_mac_os_x_from_five_clients_on() {
         .unwrap();
     assert_eq!(
         finding.status,
-        Status::Suspected,
+        Status::Likely,
         "the authors could not prove it either"
     );
     // 1/192 - 1/228 s are 0.822 ms; 1/47 - 1/414 s are 18.861 ms; a null call is 1.13 - 0.14 µs slower.
@@ -281,12 +281,12 @@ fn apache_two_helps_linux_threefold_and_mac_os_x_hardly() {
 }
 
 #[test]
-fn the_network_and_the_disk_are_cleared() {
+fn the_network_and_the_disk_are_ruled_out() {
     let c = g5();
     let evidence = |cause: &str| {
         &c.causes
             .iter()
-            .find(|f| f.cause == cause && f.status == Status::Cleared)
+            .find(|f| f.cause == cause && f.status == Status::RuledOut)
             .unwrap()
             .evidence[0]
     };
@@ -441,7 +441,7 @@ fn version_10_1_launches_faster_and_pages_in_far_less() {
     assert!(pageins.verdict == Verdict::Faster && pageins.ratio.unwrap().value < 0.26);
     assert_eq!(
         status(&c, "memory.paging"),
-        Some(Status::Suspected),
+        Some(Status::Likely),
         "{:?}",
         c.causes
     );

@@ -5,10 +5,10 @@ use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
 use fingerpost_record::{Finding, Layer, Run, Status};
 
-fn guilty(c: &Comparison) -> Vec<&str> {
+fn confirmed(c: &Comparison) -> Vec<&str> {
     c.causes
         .iter()
-        .filter(|f| f.status == Status::Guilty)
+        .filter(|f| f.status == Status::Confirmed)
         .map(|f| f.cause.as_str())
         .collect()
 }
@@ -70,7 +70,7 @@ fn a_load_generator_on_the_same_machine_that_is_as_fast_as_before_clears_the_cpu
     let c = between(run(&[], &[]), with_rows(&doubled, &[], 0.01));
     assert_eq!(
         of(&c, "cpu.speed").status,
-        Status::Cleared,
+        Status::RuledOut,
         "{:#?}",
         of(&c, "cpu.speed")
     );
@@ -119,11 +119,16 @@ fn a_load_generator_whose_own_code_is_as_fast_in_its_requests_clears_the_cpu_alt
     };
     assert_eq!(
         of(&with(1.0), "cpu.speed").status,
-        Status::Cleared,
+        Status::RuledOut,
         "{:#?}",
         of(&with(1.0), "cpu.speed")
     );
-    assert_eq!(guilty(&with(2.0)), ["cpu.speed"], "{:#?}", with(2.0).causes);
+    assert_eq!(
+        confirmed(&with(2.0)),
+        ["cpu.speed"],
+        "{:#?}",
+        with(2.0).causes
+    );
 }
 
 #[test]
@@ -154,13 +159,13 @@ fn filters_that_no_ticks_tell_from_the_servers_code_convict_neither() {
     let c = between(with(&[], 4.0, 0.0), with(&code, 4.2, 64.0));
     assert_eq!(
         of(&c, "app.work").status,
-        Status::NotJudged,
+        Status::NotObserved,
         "{:#?}",
         c.causes
     );
     assert!(!of(&c, "syscall.entry").status.accuses(), "{:#?}", c.causes);
     let c = between(with(&[], 4.0, 0.0), with(&code, 8.0, 64.0));
-    assert_eq!(guilty(&c), ["app.work"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["app.work"], "{:#?}", c.causes);
 }
 
 #[test]
@@ -181,7 +186,7 @@ fn who_finds_a_file_locked_by_a_commit_sleeps_because_of_its_flushes() {
         with(&[], 80_000.0, 10_000.0),
         with(&slept, 80_000.0, 80_000.0),
     );
-    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["storage.durability"], "{:#?}", c.causes);
     assert!(
         of(&c, "storage.durability").share > 0.9,
         "{:?}",
@@ -221,12 +226,12 @@ fn few_flushes_matter_where_they_are_a_good_part_of_a_longer_request() {
     };
     let on_the_disk = [row(Layer::Storage, "disk: in the device", "", 200.0)];
     let c = between(with(&[], 0.0), with(&on_the_disk, 70.0));
-    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["storage.durability"], "{:#?}", c.causes);
     let elsewhere = [row(Layer::Application, "waiting for a lock", "", 200.0)];
     let c = between(with(&[], 0.0), with(&elsewhere, 70.0));
     assert_eq!(
         of(&c, "storage.durability").status,
-        Status::Cleared,
+        Status::RuledOut,
         "{:#?}",
         c.causes
     );
@@ -260,13 +265,13 @@ fn a_client_that_reads_what_comes_in_more_pieces_does_no_more_of_its_own() {
     };
     let c = between(with(&[], 40_000.0, 3.0), with(&rows, 40_000.0, 6.6));
     assert!(
-        its_own(&c) && guilty(&c).contains(&"client.saturated"),
+        its_own(&c) && confirmed(&c).contains(&"client.saturated"),
         "{:#?}",
         c.causes
     );
     let c = between(with(&[], 40_000.0, 3.0), with(&rows, 85_000.0, 6.6));
     assert!(
-        !its_own(&c) && !guilty(&c).contains(&"client.saturated"),
+        !its_own(&c) && !confirmed(&c).contains(&"client.saturated"),
         "{:#?}",
         c.causes
     );
@@ -285,7 +290,7 @@ fn a_cause_that_takes_cpus_has_what_was_waited_for_while_it_had_them() {
     ];
     let c = between(run(&[], &[]), run(&rows, &[("client.cpu.seconds", 7.0)]));
     assert_eq!(
-        guilty(&c),
+        confirmed(&c),
         ["client.saturated", "cpu.contention"],
         "{:#?}",
         c.causes
@@ -313,7 +318,7 @@ fn acknowledgements_that_outlast_the_windows_are_told_by_their_number() {
     let with = |transactions: f64, acks: f64| second(transactions, &[("tcp.delayed_acks", acks)]);
     // What was followed is the same: 3 of the 4 ms that a turn takes longer are 150 times 40 ms.
     let c = between(with(4000.0, 0.0), slower(with(2000.0, 150.0), &[2.0; 5]));
-    assert_eq!(guilty(&c), ["network.delay"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["network.delay"], "{:#?}", c.causes);
     // A server that a quota stops acknowledges late, too.
     let mut stopped = slower(with(2000.0, 150.0), &[2.0; 5]);
     stopped.observations[0]
@@ -328,7 +333,7 @@ fn acknowledgements_that_outlast_the_windows_are_told_by_their_number() {
         c.causes
     );
     let c = between(with(4000.0, 0.0), slower(with(2000.0, 0.0), &[2.0; 5]));
-    assert!(guilty(&c).is_empty(), "{:#?}", c.causes);
+    assert!(confirmed(&c).is_empty(), "{:#?}", c.causes);
 }
 
 #[test]
@@ -336,7 +341,7 @@ fn segments_that_are_sent_again_outlast_the_windows_and_are_told_by_their_number
     let with = |transactions: f64, again: f64| second(transactions, &[("tcp.retransmits", again)]);
     // 40 times 200 ms are all that 2,000 turns of 4 ms more take.
     let c = between(with(4000.0, 0.0), slower(with(2000.0, 40.0), &[2.0; 5]));
-    assert_eq!(guilty(&c), ["network.shaping"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["network.shaping"], "{:#?}", c.causes);
     let c = between(with(4000.0, 0.0), slower(with(2000.0, 4.0), &[2.0; 5]));
     assert!(
         c.causes.iter().all(|f| !f.status.accuses()),
@@ -363,7 +368,7 @@ fn one_call_that_takes_longer_is_no_slower_entry() {
     let c = between(with(0.0, 150.0), with(0.0, 1050.0));
     assert_eq!(
         of(&c, "syscall.entry").status,
-        Status::Cleared,
+        Status::RuledOut,
         "{:#?}",
         of(&c, "syscall.entry")
     );
@@ -373,11 +378,11 @@ fn one_call_that_takes_longer_is_no_slower_entry() {
         of(&c, "syscall.entry")
     );
     let c = between(with(0.0, 150.0), with(450.0, 600.0));
-    assert_eq!(guilty(&c), ["syscall.entry"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["syscall.entry"], "{:#?}", c.causes);
 }
 
 #[test]
-fn what_is_surely_slower_and_not_surely_by_much_has_suspects_and_nobody_guilty() {
+fn what_is_surely_slower_and_not_surely_by_much_has_suspects_and_nothing_confirmed() {
     let options = Options {
         threshold: 0.1,
         paired: true,
@@ -402,7 +407,7 @@ fn what_is_surely_slower_and_not_surely_by_much_has_suspects_and_nobody_guilty()
     assert!(ratio.low > 1.0 && ratio.low < 1.1, "{ratio:?}");
     assert_eq!(
         of(&unsure, "app.lock").status,
-        Status::Suspected,
+        Status::Likely,
         "{:#?}",
         unsure.causes
     );
@@ -415,7 +420,7 @@ fn what_is_surely_slower_and_not_surely_by_much_has_suspects_and_nobody_guilty()
         of(&unsure, "app.lock")
     );
     assert_eq!(
-        guilty(&by(230.0, [0.99, 1.0, 1.0, 1.0, 1.01])),
+        confirmed(&by(230.0, [0.99, 1.0, 1.0, 1.0, 1.01])),
         ["app.lock"]
     );
     // One pair of equal systems in fifty differs by as much.
@@ -451,7 +456,7 @@ fn others_that_came_leave_the_servers_threads_to_wait_for_each_other() {
         )
     };
     let c = between(with(&[], 0.2, &[]), with(&waits, 6.0, &[]));
-    assert_eq!(guilty(&c), ["cpu.contention"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["cpu.contention"], "{:#?}", c.causes);
     assert!(
         of(&c, "cpu.contention").evidence[0].contains("0.02000 → 0.6000 CPUs"),
         "{:?}",
@@ -459,10 +464,10 @@ fn others_that_came_leave_the_servers_threads_to_wait_for_each_other() {
     );
     // That the others are behind these waits is concluded from middle values: it accuses nobody else, and clears
     // nobody.
-    assert_eq!(of(&c, "cpu.saturated").status, Status::NotJudged);
+    assert_eq!(of(&c, "cpu.saturated").status, Status::NotObserved);
     // The same others on both sides, a server with more to do, and one with fewer CPUs of its own wait for themselves.
     let c = between(with(&[], 6.0, &[]), with(&waits, 6.0, &[]));
-    assert_eq!(guilty(&c), ["cpu.saturated"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["cpu.saturated"], "{:#?}", c.causes);
     let works = |wait: f64| {
         let rows = [
             row(
@@ -482,7 +487,7 @@ fn others_that_came_leave_the_servers_threads_to_wait_for_each_other() {
     );
     // Waits that are far more than the longer work makes are the others' although there is more to do.
     assert_eq!(
-        guilty(&works(700.0)),
+        confirmed(&works(700.0)),
         ["cpu.contention", "app.work"],
         "{:#?}",
         works(700.0).causes
@@ -516,13 +521,13 @@ fn the_same_calls_take_longer_beside_others_in_both_modes_and_that_is_no_more_wo
         )
     };
     let c = between(with(&[], 0.2, 40_000.0), with(&slow, 7.0, 40_000.0));
-    assert_eq!(guilty(&c), ["cpu.contention"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["cpu.contention"], "{:#?}", c.causes);
     assert!(
         of(&c, "cpu.contention").share > 0.9,
         "{:?}",
         of(&c, "cpu.contention")
     );
-    assert_eq!(of(&c, "app.work").status, Status::NotJudged);
+    assert_eq!(of(&c, "app.work").status, Status::NotObserved);
     // Without others, and with more work in the one mode alone, it is the server's.
     let c = between(with(&[], 0.2, 40_000.0), with(&slow[..2], 0.2, 40_000.0));
     assert!(
@@ -535,7 +540,7 @@ fn the_same_calls_take_longer_beside_others_in_both_modes_and_that_is_no_more_wo
         with(&[slow[0], slow[2]], 7.0, 40_000.0),
     );
     assert_eq!(
-        guilty(&c),
+        confirmed(&c),
         ["app.work", "cpu.contention"],
         "{:#?}",
         c.causes
@@ -564,12 +569,12 @@ fn calls_on_files_that_come_with_the_first_flushes_belong_to_how_it_commits() {
     let c = between(with(&[], 0.0), with(&rows, 500.0));
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("storage.durability", Status::Guilty),
+        ("storage.durability", Status::Confirmed),
         "{:#?}",
         c.causes
     );
     assert!(
-        c.causes[0].share > 0.9 && of(&c, "app.calls").status == Status::NotJudged,
+        c.causes[0].share > 0.9 && of(&c, "app.calls").status == Status::NotObserved,
         "{:#?}",
         c.causes
     );
@@ -594,7 +599,7 @@ fn a_queueing_discipline_that_only_the_slower_side_has_holds_up_the_calls_that_s
         )
     };
     let c = between(with(&[], 0.0), with(&sends, 1.0));
-    assert_eq!(guilty(&c), ["network.shaping"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["network.shaping"], "{:#?}", c.causes);
     assert!(
         of(&c, "network.shaping").share > 0.9,
         "{:?}",
@@ -614,7 +619,7 @@ fn a_queueing_discipline_that_only_the_slower_side_has_holds_up_the_calls_that_s
             1.0,
         ),
     );
-    assert_eq!(guilty(&c), ["app.work"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["app.work"], "{:#?}", c.causes);
 }
 
 #[test]
@@ -635,7 +640,7 @@ fn what_a_queueing_discipline_lets_go_together_waits_for_a_cpu_because_of_it() {
         )
     };
     let c = between(with(&[], 0.0, 0.0), with(&waits, 1.0, 0.0));
-    assert_eq!(guilty(&c), ["network.shaping"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["network.shaping"], "{:#?}", c.causes);
     assert!(
         of(&c, "network.shaping").share > 0.9,
         "{:?}",
@@ -672,7 +677,7 @@ fn more_flushes_that_take_no_longer_each_are_no_slower_disk() {
         run(&[slept(us)], &calls)
     };
     let c = between(with(50.0, 10_000.0, 1e-4), with(500.0, 80_000.0, 1e-4));
-    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["storage.durability"], "{:#?}", c.causes);
     assert!(
         !of(&c, "storage.latency").status.accuses(),
         "{:#?}",
@@ -684,7 +689,7 @@ fn more_flushes_that_take_no_longer_each_are_no_slower_disk() {
 }
 
 #[test]
-fn others_that_came_are_suspected_of_waits_for_a_cpu_that_nothing_else_explains() {
+fn others_that_came_are_likely_of_waits_for_a_cpu_that_nothing_else_explains() {
     let waits = [row(
         Layer::Scheduler,
         "waiting for a CPU",
@@ -695,7 +700,7 @@ fn others_that_came_are_suspected_of_waits_for_a_cpu_that_nothing_else_explains(
     let c = between(with(&[], 0.0), with(&waits, 9.0));
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("cpu.contention", Status::Suspected),
+        ("cpu.contention", Status::Likely),
         "{:#?}",
         c.causes
     );
@@ -724,7 +729,7 @@ fn acknowledgements_are_late_where_a_limit_on_the_disk_stops_the_server() {
     assert!(!of(&c, "network.delay").status.accuses(), "{:#?}", c.causes);
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("storage.throttle", Status::Suspected),
+        ("storage.throttle", Status::Likely),
         "{:#?}",
         c.causes
     );
@@ -755,7 +760,7 @@ fn threads_that_sleep_in_a_flush_wait_for_a_cpu_because_of_it() {
     };
     let all = [&[slept][..], &waits].concat();
     let c = between(with(&[], 100.0, 0.0), with(&all, 2000.0, 0.0));
-    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["storage.durability"], "{:#?}", c.causes);
     assert!(
         of(&c, "storage.durability").share > 0.9,
         "{:?}",
@@ -772,7 +777,7 @@ fn threads_that_sleep_in_a_flush_wait_for_a_cpu_because_of_it() {
         row(Layer::Scheduler, "waiting for a CPU", "make", 500.0),
     ];
     let c = between(with(&[], 100.0, 8.0), with(&beside, 2000.0, 9.0));
-    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["storage.durability"], "{:#?}", c.causes);
     let c = between(with(&[], 100.0, 0.0), with(&beside, 2000.0, 9.0));
     assert_eq!(c.causes[0].cause, "cpu.contention", "{:#?}", c.causes);
 }
@@ -791,7 +796,7 @@ fn threads_that_a_lock_lets_go_wait_for_a_cpu_because_of_it_unless_they_wait_the
         ]
     };
     let c = between(run(&[], &[]), run(&rows(500.0, 300.0), &[]));
-    assert_eq!(guilty(&c), ["app.lock"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["app.lock"], "{:#?}", c.causes);
     assert!(of(&c, "app.lock").share > 0.9, "{:?}", of(&c, "app.lock"));
     let c = between(run(&[], &[]), run(&rows(300.0, 500.0), &[]));
     assert!(of(&c, "app.lock").share < 0.5, "{:#?}", c.causes);

@@ -6,10 +6,10 @@ use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
 use fingerpost_record::{Finding, Layer, Run, Status, WaitClass};
 
-fn guilty(c: &Comparison) -> Vec<&str> {
+fn confirmed(c: &Comparison) -> Vec<&str> {
     c.causes
         .iter()
-        .filter(|f| f.status == Status::Guilty)
+        .filter(|f| f.status == Status::Confirmed)
         .map(|f| f.cause.as_str())
         .collect()
 }
@@ -71,11 +71,11 @@ fn a_quota_that_nobody_read_would_fit_as_well() {
             )
         };
         let c = with(&[]);
-        assert_eq!(guilty(&c), [cause], "{:#?}", c.causes);
+        assert_eq!(confirmed(&c), [cause], "{:#?}", c.causes);
         let c = with(&["throttle."]);
         assert_eq!(
             (c.causes[0].cause.as_str(), c.causes[0].status),
-            (cause, Status::Suspected),
+            (cause, Status::Likely),
             "{:#?}",
             c.causes
         );
@@ -99,14 +99,14 @@ fn a_priority_that_nobody_read_would_fit_as_well() {
         )
     };
     assert_eq!(
-        guilty(&with(&["server.nice"])),
+        confirmed(&with(&["server.nice"])),
         ["cpu.contention"],
         "the weight is known"
     );
     let c = with(&["server.nice", "cgroup.cpu_weight"]);
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("cpu.contention", Status::Suspected),
+        ("cpu.contention", Status::Likely),
         "{:#?}",
         c.causes
     );
@@ -132,11 +132,11 @@ fn acknowledgements_that_nobody_counted_would_fit_as_well_as_a_network_that_is_s
             without(run(&way, new), left_out),
         )
     };
-    assert_eq!(guilty(&with(&[], &[])), ["network.shaping"]);
+    assert_eq!(confirmed(&with(&[], &[])), ["network.shaping"]);
     let c = with(&["tcp.delayed_acks"], &[]);
     assert_eq!(
         of(&c, "network.shaping").status,
-        Status::NotJudged,
+        Status::NotObserved,
         "{:#?}",
         c.causes
     );
@@ -146,7 +146,7 @@ fn acknowledgements_that_nobody_counted_would_fit_as_well_as_a_network_that_is_s
         c.causes
     );
     assert_eq!(
-        guilty(&with(&["tcp.delayed_acks"], &[("net.drops", 50.0)])),
+        confirmed(&with(&["tcp.delayed_acks"], &[("net.drops", 50.0)])),
         ["network.shaping"],
         "packets were lost, whatever else"
     );
@@ -200,8 +200,8 @@ fn a_part_that_is_small_in_the_middle_clears_with_its_whole_interval_alone() {
     let slept = row(Layer::Application, "sleeping", "", 50.0);
     let c = between(run(&[], &[]), run(&[slept, WORK], &[]));
     assert_eq!(
-        (of(&c, "app.wait").status, guilty(&c)),
-        (Status::Cleared, vec!["app.work"]),
+        (of(&c, "app.wait").status, confirmed(&c)),
+        (Status::RuledOut, vec!["app.work"]),
         "{:#?}",
         c.causes
     );
@@ -213,8 +213,8 @@ fn a_part_that_is_small_in_the_middle_clears_with_its_whole_interval_alone() {
         .for_each(|l| (l.all.low, l.all.high) = (0.0, 0.5));
     let c = between(run(&[], &[]), wide);
     assert_eq!(
-        (of(&c, "app.wait").status, guilty(&c)),
-        (Status::NotJudged, vec!["app.work"]),
+        (of(&c, "app.wait").status, confirmed(&c)),
+        (Status::NotObserved, vec!["app.work"]),
         "{:#?}",
         c.causes
     );
@@ -243,10 +243,10 @@ fn a_place_of_the_disk_is_not_doubted_for_what_another_took() {
         )
     };
     let c = between(with(0.0, 0.0), with(1.0, 150_000.0));
-    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert_eq!(confirmed(&c), ["storage.durability"], "{:#?}", c.causes);
     assert_eq!(
         of(&c, "storage.throttle").status,
-        Status::Cleared,
+        Status::RuledOut,
         "{:#?}",
         of(&c, "storage.throttle")
     );
@@ -259,7 +259,7 @@ fn a_place_of_the_disk_is_not_doubted_for_what_another_took() {
     let c = between(with(0.0, 0.0), wide);
     assert_eq!(
         of(&c, "storage.throttle").status,
-        Status::NotJudged,
+        Status::NotObserved,
         "{:#?}",
         of(&c, "storage.throttle")
     );
@@ -282,13 +282,13 @@ fn what_could_not_be_followed_clears_nobody_but_by_facts() {
     ] {
         assert_eq!(
             of(&seen, cause).status,
-            Status::Cleared,
+            Status::RuledOut,
             "{:#?}",
             of(&seen, cause)
         );
         assert_eq!(
             of(&unseen, cause).status,
-            Status::NotJudged,
+            Status::NotObserved,
             "{:#?}",
             of(&unseen, cause)
         );
@@ -305,7 +305,7 @@ fn what_could_not_be_followed_clears_nobody_but_by_facts() {
     for cause in ["cpu.quota", "cpu.affinity", "cpu.priority", "kernel.trace"] {
         assert_eq!(
             of(&unseen, cause).status,
-            Status::Cleared,
+            Status::RuledOut,
             "what is not there needs no share: {:#?}",
             of(&unseen, cause)
         );
@@ -335,13 +335,13 @@ fn a_count_that_makes_some_of_the_change_does_not_clear_it() {
     let c = with(100.0);
     assert_eq!(
         of(&c, "network.delay").status,
-        Status::NotJudged,
+        Status::NotObserved,
         "{:#?}",
         of(&c, "network.delay")
     );
     assert_eq!(
         of(&with(5.0), "network.delay").status,
-        Status::Cleared,
+        Status::RuledOut,
         "{:#?}",
         of(&with(5.0), "network.delay")
     );
@@ -357,7 +357,7 @@ fn a_record_without_followed_requests_clears_by_facts_alone() {
     let c = between(unfollowed(&[]), unfollowed(&[WORK]));
     assert_eq!(
         of(&c, "app.wait").status,
-        Status::NotJudged,
+        Status::NotObserved,
         "{:#?}",
         of(&c, "app.wait")
     );
@@ -368,7 +368,7 @@ fn a_record_without_followed_requests_clears_by_facts_alone() {
     );
     assert_eq!(
         of(&c, "cpu.quota").status,
-        Status::Cleared,
+        Status::RuledOut,
         "{:#?}",
         of(&c, "cpu.quota")
     );
@@ -395,7 +395,7 @@ fn requests_that_were_followed_in_two_ways_are_not_compared() {
     ] {
         let c = between(by(base, &[]), by(new, &[WORK]));
         assert_eq!(
-            guilty(&c).is_empty(),
+            confirmed(&c).is_empty(),
             !alike,
             "{base}, {new}: {:#?}",
             c.causes
@@ -429,7 +429,7 @@ fn guilt_by_what_no_part_has_needs_its_whole_interval_too() {
         }
         run
     };
-    for (width, accused) in [(0.01, Status::Guilty), (0.6, Status::Suspected)] {
+    for (width, accused) in [(0.01, Status::Confirmed), (0.6, Status::Likely)] {
         let c = between(
             with(4000.0, 0.0, width),
             slower(with(2400.0, 9.0, width), 0.6),
@@ -469,20 +469,20 @@ fn a_count_clears_with_its_whole_interval_alone() {
     };
     assert_eq!(
         of(&with(1.0), "app.calls").status,
-        Status::Cleared,
+        Status::RuledOut,
         "of 10,000 transactions: {:#?}",
         of(&with(1.0), "app.calls")
     );
     assert_eq!(
         of(&with(1000.0), "app.calls").status,
-        Status::NotJudged,
+        Status::NotObserved,
         "of ten: {:#?}",
         of(&with(1000.0), "app.calls")
     );
 }
 
 #[test]
-fn nobody_is_guilty_by_the_middle_of_a_count() {
+fn nothing_is_confirmed_by_the_middle_of_a_count() {
     let with = |drops: f64| {
         let way = row(
             Layer::Network,
@@ -495,11 +495,11 @@ fn nobody_is_guilty_by_the_middle_of_a_count() {
             run(&[way], &[("net.drops", drops), ("tcp.delayed_acks", 3.0)]),
         )
     };
-    assert_eq!(of(&with(50.0), "network.shaping").status, Status::Guilty);
+    assert_eq!(of(&with(50.0), "network.shaping").status, Status::Confirmed);
     let c = with(2.0);
     assert_eq!(
         of(&c, "network.shaping").status,
-        Status::Suspected,
+        Status::Likely,
         "two packets may be chance: {:#?}",
         of(&c, "network.shaping")
     );
@@ -535,13 +535,13 @@ fn steal_clears_with_all_ticks_that_it_may_have_had() {
     };
     assert_eq!(
         of(&with(1.0), "host.steal").status,
-        Status::Cleared,
+        Status::RuledOut,
         "of 10 s: {:#?}",
         of(&with(1.0), "host.steal")
     );
     assert_eq!(
         of(&with(40.0), "host.steal").status,
-        Status::NotJudged,
+        Status::NotObserved,
         "of 0.25 s: {:#?}",
         of(&with(40.0), "host.steal")
     );
@@ -564,12 +564,12 @@ fn cpus_that_a_server_left_free_are_as_sure_as_the_ticks_of_its_time() {
     };
     assert_eq!(
         of(&with(1.0), "cpu.saturated").status,
-        Status::Cleared,
+        Status::RuledOut,
         "0.8 of 2 CPUs for 10 s: {:#?}",
         of(&with(1.0), "cpu.saturated")
     );
     assert!(
-        of(&with(50.0), "cpu.saturated").status != Status::Cleared,
+        of(&with(50.0), "cpu.saturated").status != Status::RuledOut,
         "for 0.2 s: {:#?}",
         of(&with(50.0), "cpu.saturated")
     );

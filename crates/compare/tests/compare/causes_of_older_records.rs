@@ -134,7 +134,7 @@ const DISK: Parts = &[(Layer::Storage, "waiting for the disk", 1500.0)];
 const NETWORK: Parts = &[(Layer::Network, "waiting for the peer", 1500.0)];
 
 #[test]
-fn each_plant_is_named_first_and_nobody_is_guilty() {
+fn each_plant_is_named_first_and_nothing_is_confirmed() {
     let cases: &[Plant] = &[
         ("cpu.quota", CPU_WAIT, &[("throttle.seconds", 5.0)]),
         ("cpu.affinity", CPU_WAIT, &[("server.cpus_allowed", 1.0)]),
@@ -217,12 +217,12 @@ fn each_plant_is_named_first_and_nobody_is_guilty() {
             .unwrap_or_else(|| panic!("{cause}: nothing named"));
         assert_eq!(
             (first.cause.as_str(), first.status),
-            (*cause, Status::Suspected),
+            (*cause, Status::Likely),
             "{:#?}",
             c.causes
         );
         assert!(
-            c.causes.iter().all(|f| f.status != Status::Guilty),
+            c.causes.iter().all(|f| f.status != Status::Confirmed),
             "{:#?}",
             c.causes
         );
@@ -257,7 +257,7 @@ fn nothing_is_accused_when_nothing_changed_or_the_plant_does_not_matter() {
 }
 
 #[test]
-fn a_layer_that_grew_without_any_clue_is_suspected_as_a_layer() {
+fn a_layer_that_grew_without_any_clue_is_likely_as_a_layer() {
     let bare = |change: Parts| {
         let mut r = run(change, &[]);
         r.observations.clear();
@@ -267,7 +267,7 @@ fn a_layer_that_grew_without_any_clue_is_suspected_as_a_layer() {
     let first = &c.causes[0];
     assert_eq!(
         (first.cause.as_str(), first.layer, first.status),
-        ("network.unknown", Layer::Network, Status::Suspected)
+        ("network.unknown", Layer::Network, Status::Likely)
     );
 }
 
@@ -278,9 +278,10 @@ fn the_runs_own_findings_count_where_no_total_tells() {
     slow.findings.push(fingerpost_record::Finding {
         cause: "network.delay".into(),
         layer: Layer::Network,
-        status: Status::Guilty,
+        status: Status::Confirmed,
         share: 0.8,
         evidence: vec!["40 ms steps".into()],
+        step: None,
         relation: None,
     });
     let mut base = run(&[], &[]);
@@ -288,7 +289,7 @@ fn the_runs_own_findings_count_where_no_total_tells() {
     let c = compare(&[base], &[slow], &Options::default());
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("network.delay", Status::Suspected)
+        ("network.delay", Status::Likely)
     );
 }
 

@@ -88,7 +88,7 @@ fn first(c: &Comparison) -> &Finding {
 fn accused(c: &Comparison) -> Vec<&str> {
     c.causes
         .iter()
-        .filter(|f| f.status != Status::Cleared)
+        .filter(|f| f.status != Status::RuledOut)
         .map(|f| f.cause.as_str())
         .collect()
 }
@@ -110,7 +110,7 @@ fn every_call_slower_by_a_like_amount_is_entry() {
     let c = compare(&[base], &[new], &Options::default());
     assert_eq!(
         (first(&c).cause.as_str(), first(&c).layer, first(&c).status),
-        ("syscall.entry", Layer::Kernel, Status::Guilty)
+        ("syscall.entry", Layer::Kernel, Status::Confirmed)
     );
     assert!(
         first(&c)
@@ -128,7 +128,7 @@ fn every_call_slower_by_a_like_amount_is_entry() {
     assert!(
         c.causes
             .iter()
-            .any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared)
+            .any(|f| f.cause == "cpu.speed" && f.status == Status::RuledOut)
     );
     assert!(c.unexplained < 0.3, "{}", c.unexplained);
 }
@@ -140,7 +140,7 @@ fn everything_slower_in_proportion_is_the_cpu() {
     ));
     assert_eq!(
         (first(&c).cause.as_str(), first(&c).status),
-        ("cpu.speed", Status::Guilty)
+        ("cpu.speed", Status::Confirmed)
     );
     assert!(first(&c).share > 0.95, "{}", first(&c).share);
     assert_eq!(accused(&c), ["cpu.speed"]);
@@ -174,7 +174,7 @@ fn counters_tell_a_slower_clock_from_more_cycles_and_more_work() {
 }
 
 #[test]
-fn one_subsystem_alone_is_named_and_the_others_are_cleared() {
+fn one_subsystem_alone_is_named_and_the_others_are_ruled_out() {
     let only = |prefix: &'static [&'static str]| {
         against(run(move |probe, ns, _| {
             if prefix.iter().any(|p| probe.starts_with(p)) {
@@ -194,13 +194,13 @@ fn one_subsystem_alone_is_named_and_the_others_are_cleared() {
         let c = only(prefix);
         assert_eq!(
             (first(&c).cause.as_str(), first(&c).layer, first(&c).status),
-            (cause, layer, Status::Guilty)
+            (cause, layer, Status::Confirmed)
         );
         assert_eq!(accused(&c), [cause]);
         assert!(
             c.causes
                 .iter()
-                .any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared)
+                .any(|f| f.cause == "cpu.speed" && f.status == Status::RuledOut)
         );
         assert!(c.unexplained < 0.01);
     }
@@ -222,7 +222,7 @@ fn a_cause_that_names_its_probes_needs_no_more_than_its_entry() {
         let c = compare(&[with(400.0)], &[with(800.0)], &Options::default());
         assert_eq!(
             (first(&c).cause.as_str(), first(&c).layer, first(&c).status),
-            (cause.name, cause.layer, Status::Guilty)
+            (cause.name, cause.layer, Status::Confirmed)
         );
         assert_eq!(accused(&c), [cause.name]);
         assert!(
@@ -235,13 +235,14 @@ fn a_cause_that_names_its_probes_needs_no_more_than_its_entry() {
 
 /// A server that waits for its disk is no better off for probes of files that cost what they did.
 #[test]
-fn what_a_run_itself_convicts_is_not_cleared_by_probes() {
+fn what_a_run_itself_convicts_is_not_ruled_out_by_probes() {
     let of = |cause: &str, status| Finding {
         cause: cause.into(),
         layer: Layer::Storage,
         status,
         share: 0.6,
         evidence: vec!["database clients=10: waiting for disks is 60 % of a request".into()],
+        step: None,
         relation: None,
     };
     let slower = || {
@@ -260,11 +261,11 @@ fn what_a_run_itself_convicts_is_not_cleared_by_probes() {
             .unwrap()
             .clone()
     };
-    assert_eq!(told(&against(slower())).status, Status::Cleared);
+    assert_eq!(told(&against(slower())).status, Status::RuledOut);
     for (in_base, status, found) in [
-        (true, Status::Guilty, Status::NotJudged),
-        (false, Status::Guilty, Status::NotJudged),
-        (false, Status::Suspected, Status::Cleared),
+        (true, Status::Confirmed, Status::NotObserved),
+        (false, Status::Confirmed, Status::NotObserved),
+        (false, Status::Likely, Status::RuledOut),
     ] {
         let (mut base, mut new) = (run(|_, ns, _| ns), slower());
         let side = if in_base { &mut base } else { &mut new };
@@ -275,7 +276,7 @@ fn what_a_run_itself_convicts_is_not_cleared_by_probes() {
             .evidence
             .iter()
             .any(|e| e.contains("alone shows it: database clients=10: waiting for disks is 60 %"));
-        assert_eq!(figure, found == Status::NotJudged, "{:#?}", told(&c));
+        assert_eq!(figure, found == Status::NotObserved, "{:#?}", told(&c));
         assert_eq!(
             first(&c).cause,
             "kernel.signal",
@@ -413,12 +414,12 @@ fn where_the_processor_differs_too_each_cause_in_the_kernel_says_so() {
     let of_kernel: Vec<&Finding> = c
         .causes
         .iter()
-        .filter(|f| f.layer == Layer::Kernel && f.status != Status::Cleared)
+        .filter(|f| f.layer == Layer::Kernel && f.status != Status::RuledOut)
         .collect();
     assert!(of_kernel.len() > 3, "{:#?}", c.causes);
     for finding in of_kernel {
         let processor = "processor differs: AMD Opteron 850 on opteron-850-linux, IBM PowerPC 970FX (G5) on g5-2.5-linux";
-        assert_eq!(finding.status, Status::Suspected, "{finding:#?}");
+        assert_eq!(finding.status, Status::Likely, "{finding:#?}");
         assert!(
             finding.evidence.iter().any(|line| line == processor),
             "{finding:#?}"

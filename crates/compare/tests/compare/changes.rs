@@ -26,7 +26,7 @@ fn between(base: &str, new: &str) -> Comparison {
 fn named(c: &Comparison) -> Vec<&Finding> {
     c.causes
         .iter()
-        .filter(|f| f.status != Status::Cleared)
+        .filter(|f| f.status != Status::RuledOut)
         .collect()
 }
 
@@ -73,7 +73,7 @@ fn run(rows: Vec<Measurement>) -> Run {
 
 /// The Xeon and the Opteron ran SLES 9 on Linux 2.6.5 both: what differs is not the kernel.
 #[test]
-fn one_kernel_on_two_processors_is_not_guilty() {
+fn one_kernel_on_two_processors_is_not_confirmed() {
     for (base, new) in [
         ("xeon-3.6-linux", "opteron-850-linux"),
         ("opteron-850-linux", "xeon-3.6-linux"),
@@ -90,7 +90,7 @@ fn one_kernel_on_two_processors_is_not_guilty() {
             .iter()
             .find(|f| f.cause == "cpu.speed")
             .unwrap_or_else(|| panic!("{:#?}", c.causes));
-        assert_eq!(cpu.status, Status::Suspected);
+        assert_eq!(cpu.status, Status::Likely);
         assert!(
             !c.causes
                 .iter()
@@ -121,7 +121,7 @@ fn clocks_of_different_processors_are_not_compared() {
 }
 
 #[test]
-fn one_kernel_on_one_machine_is_suspected_at_most() {
+fn one_kernel_on_one_machine_is_likely_at_most() {
     let of = |factor: f64| {
         run(["process.fork", "process.exec", "cpu.int"]
             .map(|p| {
@@ -136,7 +136,7 @@ fn one_kernel_on_one_machine_is_suspected_at_most() {
     let c = compare(&[of(1.0)], &[of(2.0)], &Options::default());
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("kernel.process", Status::Suspected),
+        ("kernel.process", Status::Likely),
         "{:#?}",
         c.causes
     );
@@ -145,7 +145,7 @@ fn one_kernel_on_one_machine_is_suspected_at_most() {
     let c = compare(&[of(1.0)], &[newer], &Options::default());
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("kernel.process", Status::Guilty),
+        ("kernel.process", Status::Confirmed),
         "{:#?}",
         c.causes
     );
@@ -209,7 +209,7 @@ fn rows_that_differ_as_a_whole_are_put_side_by_side() {
     );
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("app.setting", Status::Guilty),
+        ("app.setting", Status::Confirmed),
         "{:#?}",
         c.causes
     );
@@ -315,7 +315,7 @@ fn what_a_server_was_told_is_a_setting_and_no_other_row() {
         );
         assert_eq!(
             (c.causes[0].cause.as_str(), c.causes[0].status),
-            ("app.setting", Status::Guilty),
+            ("app.setting", Status::Confirmed),
             "{:#?}",
             c.causes
         );
@@ -422,7 +422,7 @@ fn settings_and_versions_that_are_in_no_parameter_are_named() {
         );
         assert_eq!(
             (c.causes[0].cause.as_str(), c.causes[0].status),
-            (cause, Status::Guilty),
+            (cause, Status::Confirmed),
             "{:#?}",
             c.causes
         );
@@ -513,7 +513,7 @@ fn the_machine_that_a_load_came_from_and_the_version_that_it_was_told_are_named(
     );
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("app.build", Status::Guilty),
+        ("app.build", Status::Confirmed),
         "{:#?}",
         c.causes
     );
@@ -575,7 +575,7 @@ fn a_server_behind_other_words_and_data_on_another_file_system_are_other_rows() 
         );
         assert_eq!(
             (c.causes[0].cause.as_str(), c.causes[0].status),
-            ("app.setting", Status::Guilty),
+            ("app.setting", Status::Confirmed),
             "{:#?}",
             c.causes
         );
@@ -685,7 +685,7 @@ fn what_was_changed_stands_between_commas() {
     assert!(c.headline.ends_with(told), "{}", c.headline);
 }
 
-/// The network was cleared “under database” of a comparison without a row of the database.
+/// The network was ruled out “under database” of a comparison without a row of the database.
 #[test]
 fn what_was_watched_under_a_workload_clears_nothing_without_a_row_of_it() {
     let only = |name: &str| {

@@ -3,7 +3,7 @@
 use crate::runs::run;
 use fingerpost_compare::{Comparison, Options, compare, references};
 use fingerpost_record::cause::words;
-use fingerpost_record::{Finding, Layer, Outcome, Profile, Run, Status};
+use fingerpost_record::{Finding, Layer, Outcome, Profile, Relation, Run, Status};
 
 /// A network that is shaped, for all but a little of the difference.
 fn shaped() -> Comparison {
@@ -22,17 +22,17 @@ fn shaped() -> Comparison {
 }
 
 /// The same with another suspect, and the sentence made again.
-fn beside(mut c: Comparison, cause: &str, share: f64, evidence: &[&str]) -> Comparison {
-    let evidence = evidence.iter().map(|line| (*line).to_owned()).collect();
+fn beside(mut c: Comparison, cause: &str, share: f64, root: Option<&str>) -> Comparison {
     c.causes.insert(
         1,
         Finding {
             cause: cause.into(),
             layer: Layer::Cpu,
-            status: Status::Suspected,
+            status: Status::Likely,
             share,
-            evidence,
-            relation: None,
+            evidence: Vec::new(),
+            step: None,
+            relation: root.map(|root| Relation::FollowsFrom(root.to_owned())),
         },
     );
     c.settle(Vec::new());
@@ -50,7 +50,7 @@ fn causes_of_the_same_part_are_said_to_overlap() {
     );
     assert!(!c.headline.contains("overlap"), "{}", c.headline);
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let two = beside(c.clone(), "cpu.speed", share, &[]);
+    let two = beside(c.clone(), "cpu.speed", share, None);
     let told = format!(
         ": {}, {}; probably {}, {}; the shares overlap: together the causes explain {}.",
         words("network.shaping"),
@@ -60,7 +60,7 @@ fn causes_of_the_same_part_are_said_to_overlap() {
         percent(1.0 - c.unexplained)
     );
     assert!(two.headline.ends_with(&told), "{told} in {}", two.headline);
-    let apart = beside(c.clone(), "cpu.speed", 1.0 - c.unexplained - share, &[]);
+    let apart = beside(c.clone(), "cpu.speed", 1.0 - c.unexplained - share, None);
     assert!(
         !apart.headline.contains("overlap"),
         "what is left is nobody else's: {}",
@@ -72,8 +72,8 @@ fn causes_of_the_same_part_are_said_to_overlap() {
 fn a_consequence_is_told_with_its_cause() {
     let c = shaped();
     let share = c.causes[0].share;
-    let follows = ["it follows from network.shaping (a shaped or full network), which comes first"];
-    let c = beside(c, "app.wait", share, &follows);
+    let root = Some("network.shaping");
+    let c = beside(c, "app.wait", share, root);
     let told = format!(
         ", {:.0} %, and as its consequence probably {} ({:.0} %).",
         share * 100.0,
@@ -81,7 +81,7 @@ fn a_consequence_is_told_with_its_cause() {
         share * 100.0
     );
     assert!(c.headline.ends_with(&told), "{told} in {}", c.headline);
-    let c = beside(c, "app.lock", share / 2.0, &follows);
+    let c = beside(c, "app.lock", share / 2.0, root);
     assert!(
         c.headline.contains(", and as its consequences probably")
             && !c.headline.contains("overlap"),

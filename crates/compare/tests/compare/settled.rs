@@ -4,7 +4,7 @@ use fingerpost_compare::changes::Change;
 use fingerpost_compare::settle::Settled;
 use fingerpost_compare::{Comparison, Options, Ratio, Row, Verdict, compare};
 use fingerpost_record::fixture::followed;
-use fingerpost_record::{Layer, Observation, Params, Run, Status};
+use fingerpost_record::{Layer, Observation, Params, Relation, Run, Status};
 
 /// A run of a server that says of itself how its query cache is.
 fn with_cache(cache: &str, rows: &[followed::Row], readings: &[(&str, f64)]) -> Run {
@@ -85,9 +85,9 @@ fn what_the_experiment_gives_the_setting_comes_before_what_passive_signs_say() {
     assert_eq!(
         accused(&c),
         [
-            ("app.setting", Status::Guilty),
-            ("app.work", Status::Guilty),
-            ("cpu.contention", Status::Guilty)
+            ("app.setting", Status::Confirmed),
+            ("app.work", Status::Confirmed),
+            ("cpu.contention", Status::Confirmed)
         ],
         "{:#?}",
         c.causes
@@ -100,12 +100,8 @@ fn what_the_experiment_gives_the_setting_comes_before_what_passive_signs_say() {
             && setting.evidence[0].contains("89 % of the difference"),
         "{setting:?}"
     );
-    assert!(
-        work.evidence
-            .iter()
-            .any(|line| line.starts_with("it follows from app.setting")),
-        "{work:?}"
-    );
+    let root = Some(Relation::FollowsFrom("app.setting".into()));
+    assert_eq!(work.relation, root, "{work:?}");
     // Others may have all but the low end of the experiment's interval.
     let left = left(&c);
     assert!(
@@ -129,25 +125,24 @@ fn what_the_experiment_gives_the_setting_comes_before_what_passive_signs_say() {
 }
 
 #[test]
-fn a_setting_that_makes_nothing_is_cleared_and_draws_nothing_after_it() {
+fn a_setting_that_makes_nothing_is_ruled_out_and_draws_nothing_after_it() {
     let mut c = pair();
     c.settle(vec![alone(&c, 0.0, 1.01)]);
     let setting = c.causes.iter().find(|f| f.cause == "app.setting").unwrap();
-    assert_eq!(setting.status, Status::Cleared, "{:#?}", c.causes);
+    assert_eq!(setting.status, Status::RuledOut, "{:#?}", c.causes);
     assert_eq!(
         accused(&c),
         [
-            ("cpu.contention", Status::Guilty),
-            ("app.work", Status::Guilty)
+            ("cpu.contention", Status::Confirmed),
+            ("app.work", Status::Confirmed)
         ],
         "{:#?}",
         c.causes
     );
     assert!(
-        c.causes.iter().all(|f| f
-            .evidence
+        c.causes
             .iter()
-            .all(|line| !line.starts_with("it follows from app.setting"))),
+            .all(|f| f.relation != Some(Relation::FollowsFrom("app.setting".into()))),
         "{:#?}",
         c.causes
     );
@@ -164,7 +159,7 @@ fn a_setting_that_no_passive_sign_points_to_is_named_by_its_experiment() {
     );
     assert_eq!(
         accused(&c),
-        [("cpu.contention", Status::Guilty)],
+        [("cpu.contention", Status::Confirmed)],
         "{:#?}",
         c.causes
     );
@@ -172,8 +167,8 @@ fn a_setting_that_no_passive_sign_points_to_is_named_by_its_experiment() {
     assert_eq!(
         accused(&c),
         [
-            ("app.setting", Status::Guilty),
-            ("cpu.contention", Status::Guilty)
+            ("app.setting", Status::Confirmed),
+            ("cpu.contention", Status::Confirmed)
         ],
         "{:#?}",
         c.causes

@@ -1,6 +1,6 @@
 //! From paired stretches to how many times faster requests were, with an interval.
 
-use fingerpost_record::cause::SUSPECTED;
+use fingerpost_record::cause::LIKELY;
 use fingerpost_record::{Answer, Asked, Estimate, Measure, Pair};
 
 /// The interval's coverage is at least this.
@@ -29,10 +29,10 @@ pub fn effect(pairs: &[Pair], by: Measure) -> Option<Estimate> {
     })
 }
 
-/// What the effect says: it matters from the share on from which a cause is suspected, of the time with the change or
+/// What the effect says: it matters from the share on from which a cause is likely, of the time with the change or
 /// without.
 pub fn answer(effect: Option<&Estimate>) -> Answer {
-    let matters = 1.0 / (1.0 - SUSPECTED.value);
+    let matters = 1.0 / (1.0 - LIKELY.value);
     match effect {
         None => Answer::Unresolved,
         Some(e) if e.low > matters => Answer::Faster,

@@ -22,8 +22,8 @@ use fingerpost_record::{Change, Experiment, Finding};
 pub struct Decides {
     /// The change.
     pub change: Change,
-    /// The causes that it takes away: where requests are faster with it, the one of them that was suspected most is
-    /// guilty.
+    /// The causes that it takes away: where requests are faster with it, the one of them that was the most likely is
+    /// confirmed.
     pub causes: &'static [&'static str],
     /// Whether it takes them away whole, so that requests that are as fast as before clear them. A higher weight may
     /// help nothing against a neighbour in another group, and holding one neighbour says nothing of others.
@@ -91,7 +91,7 @@ pub(crate) fn decides_about(experiment: &Experiment, f: &Finding) -> bool {
         && experiment.tests.contains(&f.cause)
 }
 
-/// The order of suspects, from the one that is suspected most.
+/// The order of suspects, from the one that is the most likely.
 pub(crate) fn by_suspicion(a: &Finding, b: &Finding) -> Ordering {
     a.status
         .cmp(&b.status)

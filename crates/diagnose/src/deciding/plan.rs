@@ -27,7 +27,7 @@ pub struct Offer {
 /// When experiments are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Where the suspects are not told apart: more than one is accused, or the first is only suspected.
+    /// Where the suspects are not told apart: more than one is accused, or the first is only likely.
     WhereUndecided,
     /// Wherever a change could say anything: the user asked for it.
     Asked,
@@ -49,10 +49,8 @@ pub struct Planned {
 /// told of no other; where the user asked, also with nobody accused.
 pub fn plan(findings: &[Finding], offers: &[Offer], policy: Policy, most: usize) -> Vec<Planned> {
     let accused: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
-    let undecided = accused.len() > 1
-        || accused
-            .first()
-            .is_some_and(|f| f.status == Status::Suspected);
+    let undecided =
+        accused.len() > 1 || accused.first().is_some_and(|f| f.status == Status::Likely);
     if policy == Policy::WhereUndecided && !undecided {
         return Vec::new();
     }
@@ -62,7 +60,7 @@ pub fn plan(findings: &[Finding], offers: &[Offer], policy: Policy, most: usize)
         let finding = findings.iter().find(|f| f.cause == cause);
         match (finding, policy) {
             (Some(f), _) if f.status.accuses() => Some(f.share),
-            (Some(f), _) if f.status == Status::NotJudged && !is_told_elsewhere(f) => Some(0.0),
+            (Some(f), _) if f.status == Status::NotObserved && !is_told_elsewhere(f) => Some(0.0),
             (_, Policy::Asked) => Some(0.0),
             _ => None,
         }
@@ -163,18 +161,18 @@ mod tests {
 
     #[test]
     fn what_is_decided_needs_no_experiment() {
-        let guilty = [
-            finding("cpu.quota", Status::Guilty, 0.6),
-            finding("cpu.contention", Status::Cleared, 0.0),
+        let confirmed = [
+            finding("cpu.quota", Status::Confirmed, 0.6),
+            finding("cpu.contention", Status::RuledOut, 0.0),
         ];
-        assert_eq!(chosen(&guilty, &ALL, Policy::WhereUndecided), []);
+        assert_eq!(chosen(&confirmed, &ALL, Policy::WhereUndecided), []);
         assert_eq!(
             chosen(&[], &ALL, Policy::WhereUndecided),
             [],
             "nobody is accused"
         );
         assert_eq!(
-            chosen(&guilty, &ALL, Policy::Asked)[0],
+            chosen(&confirmed, &ALL, Policy::Asked)[0],
             Change::Quota,
             "the user asked: the accused first"
         );
@@ -183,8 +181,8 @@ mod tests {
     #[test]
     fn two_causes_are_told_apart_by_what_changes_one_of_them() {
         let both = [
-            finding("cpu.contention", Status::Guilty, 0.3),
-            finding("cpu.quota", Status::Suspected, 0.5),
+            finding("cpu.contention", Status::Confirmed, 0.3),
+            finding("cpu.quota", Status::Likely, 0.5),
         ];
         assert_eq!(
             chosen(&both, &ALL, Policy::WhereUndecided),
@@ -199,11 +197,11 @@ mod tests {
 
     #[test]
     fn a_suspect_that_nothing_here_can_decide_about_is_left() {
-        let lock = [finding("app.lock", Status::Suspected, 0.6)];
+        let lock = [finding("app.lock", Status::Likely, 0.6)];
         assert_eq!(chosen(&lock, &ALL, Policy::WhereUndecided), []);
         let unknown = [
-            finding("app.lock", Status::Suspected, 0.6),
-            finding("cpu.quota", Status::NotJudged, 0.0),
+            finding("app.lock", Status::Likely, 0.6),
+            finding("cpu.quota", Status::NotObserved, 0.0),
         ];
         assert_eq!(
             chosen(&unknown, &ALL, Policy::WhereUndecided),
@@ -214,11 +212,11 @@ mod tests {
 
     #[test]
     fn what_is_told_of_an_accused_cause_is_not_asked_besides() {
-        let mut left = finding("cpu.contention", Status::NotJudged, 0.0);
+        let mut left = finding("cpu.contention", Status::NotObserved, 0.0);
         let asked = |left: &Finding| {
             let found = [
-                finding("cpu.priority", Status::Suspected, 0.6),
-                finding("cpu.quota", Status::Suspected, 0.2),
+                finding("cpu.priority", Status::Likely, 0.6),
+                finding("cpu.quota", Status::Likely, 0.2),
                 left.clone(),
             ];
             chosen(
@@ -235,8 +233,8 @@ mod tests {
     #[test]
     fn what_cannot_be_made_is_told_where_somebody_is_accused_of_it() {
         let findings = [
-            finding("cpu.contention", Status::Suspected, 0.6),
-            finding("memory.page_size", Status::NotJudged, 0.0),
+            finding("cpu.contention", Status::Likely, 0.6),
+            finding("memory.page_size", Status::NotObserved, 0.0),
         ];
         let mut offers = offers(&[Change::HugePages, Change::Weight]);
         offers
@@ -249,9 +247,9 @@ mod tests {
     #[test]
     fn the_largest_share_comes_first_and_no_more_than_there_is_time_for() {
         let all = [
-            finding("cpu.affinity", Status::Suspected, 0.1),
-            finding("cpu.contention", Status::Suspected, 0.4),
-            finding("cpu.quota", Status::Suspected, 0.2),
+            finding("cpu.affinity", Status::Likely, 0.1),
+            finding("cpu.contention", Status::Likely, 0.4),
+            finding("cpu.quota", Status::Likely, 0.2),
         ];
         let found = plan(&all, &offers(&ALL), Policy::WhereUndecided, 2);
         assert_eq!(found.iter().map(|p| p.offer).collect::<Vec<_>>(), [0, 3]);

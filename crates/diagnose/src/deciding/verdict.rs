@@ -1,6 +1,6 @@
 //! What experiments change of the findings: their answer counts above every passive sign.
 
-use fingerpost_record::cause::{GUILTY, SUSPECTED, cause};
+use fingerpost_record::cause::{CONFIRMED, LIKELY, cause};
 use fingerpost_record::{Answer, Experiment, Finding, Status};
 
 use super::{by_suspicion, decides, decides_about};
@@ -9,10 +9,10 @@ use crate::judging::percent;
 
 /// The findings of one step, with what its experiments say of them.
 ///
-/// - *Faster*: the cause that the change takes away is guilty where the whole interval of what it takes away lies above
-///   the share that makes guilty, else suspected. Where the change takes several away, it is the one that was suspected
+/// - *Faster*: the cause that the change takes away is confirmed where the whole interval of what it takes away lies above
+///   the share that confirms, else likely. Where the change takes several away, it is the one that was likely
 ///   most.
-/// - *As fast as before*: what the change takes away whole is cleared. Where it need not act (a weight, one neighbour
+/// - *As fast as before*: what the change takes away whole is ruled out. Where it need not act (a weight, one neighbour
 ///   of many), the sentence stands with the suspect, and its status as it was.
 /// - Else nothing changes, and the sentence stands with the suspect.
 ///
@@ -81,16 +81,16 @@ fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) 
                     seen.filter(|seen| !f.evidence.is_empty() && (f.share - seen).abs() > APART);
                 f.evidence
                     .splice(0..0, apart.map(|seen| why_apart(f.share, seen)));
-                f.status = if 1.0 - 1.0 / e.low > GUILTY.value {
-                    Status::Guilty
+                f.status = if 1.0 - 1.0 / e.low > CONFIRMED.value {
+                    Status::Confirmed
                 } else {
-                    Status::Suspected
+                    Status::Likely
                 };
                 // Whatever it was told with, now it was measured itself.
                 f.relation = None;
             }
             (Answer::Same, _) if decides.clears => {
-                (f.status, f.share, f.relation) = (Status::Cleared, 0.0, None)
+                (f.status, f.share, f.relation) = (Status::RuledOut, 0.0, None)
             }
             _ => {}
         }
@@ -106,7 +106,7 @@ fn unlisted(experiment: &Experiment, found: &mut Vec<Finding>) -> Option<String>
         .iter()
         .find(|t| decides(experiment.change).causes.contains(&t.as_str()))?;
     let known = cause(name).filter(|_| experiment.answer == Answer::Faster)?;
-    let (status, share) = (Status::Suspected, SUSPECTED.value);
+    let (status, share) = (Status::Likely, LIKELY.value);
     found.push(Finding::new(
         known.name,
         known.layer,
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn the_answer_convicts_one_and_clears_the_other() {
         let before = [
-            finding("cpu.affinity", Status::Suspected, 0.5),
-            finding("cpu.quota", Status::Suspected, 0.4),
+            finding("cpu.affinity", Status::Likely, 0.5),
+            finding("cpu.quota", Status::Likely, 0.4),
         ];
         let lifted = experiment(Change::Quota, &["cpu.quota"], 1.85, 1.99);
         let widened = experiment(Change::Cpus, &["cpu.affinity"], 0.98, 1.02);
@@ -168,8 +168,8 @@ mod tests {
         assert_eq!(
             told(&after),
             [
-                ("cpu.quota", Status::Guilty),
-                ("cpu.affinity", Status::Cleared)
+                ("cpu.quota", Status::Confirmed),
+                ("cpu.affinity", Status::RuledOut)
             ]
         );
         assert!((after[0].share - 0.479).abs() < 0.005, "{}", after[0].share);
@@ -185,7 +185,7 @@ mod tests {
         let weight = experiment(Change::Weight, &["cpu.contention"], 1.85, 1.99);
         let after = |seen: f64| {
             verdict(
-                &[finding("cpu.contention", Status::Suspected, seen)],
+                &[finding("cpu.contention", Status::Likely, seen)],
                 std::slice::from_ref(&weight),
             )
             .remove(0)
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(after(0.46).len(), 2, "alike");
         let held = experiment(Change::Hold, &["cpu.contention"], 1.2, 1.3);
         let both = verdict(
-            &[finding("cpu.contention", Status::Suspected, 0.47)],
+            &[finding("cpu.contention", Status::Likely, 0.47)],
             &[weight.clone(), held],
         );
         assert_eq!(
@@ -220,12 +220,12 @@ mod tests {
 
     #[test]
     fn a_weight_without_effect_clears_nobody() {
-        let before = [finding("cpu.contention", Status::Suspected, 0.5)];
+        let before = [finding("cpu.contention", Status::Likely, 0.5)];
         let after = verdict(
             &before,
             &[experiment(Change::Weight, &["cpu.contention"], 0.99, 1.01)],
         );
-        assert_eq!(told(&after), [("cpu.contention", Status::Suspected)]);
+        assert_eq!(told(&after), [("cpu.contention", Status::Likely)]);
         assert!(
             after[0].evidence[0].contains("as fast as before"),
             "and that is said"
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_is_unresolved_or_not_done_leaves_the_verdict() {
-        let before = [finding("cpu.quota", Status::Guilty, 0.5)];
+        let before = [finding("cpu.quota", Status::Confirmed, 0.5)];
         let mut not_done = experiment(Change::Quota, &["cpu.quota"], 0.5, 2.0);
         assert_eq!(
             told(&verdict(&before, std::slice::from_ref(&not_done))),
@@ -250,12 +250,12 @@ mod tests {
     #[test]
     fn a_small_effect_is_a_suspicion_and_a_cause_that_nobody_named_is_named() {
         let small = verdict(
-            &[finding("cpu.quota", Status::Guilty, 0.5)],
+            &[finding("cpu.quota", Status::Confirmed, 0.5)],
             &[experiment(Change::Quota, &["cpu.quota"], 1.06, 1.2)],
         );
-        assert_eq!(told(&small), [("cpu.quota", Status::Suspected)]);
+        assert_eq!(told(&small), [("cpu.quota", Status::Likely)]);
         let named = verdict(&[], &[experiment(Change::Quota, &["cpu.quota"], 1.9, 2.1)]);
-        assert_eq!(told(&named), [("cpu.quota", Status::Guilty)]);
+        assert_eq!(told(&named), [("cpu.quota", Status::Confirmed)]);
         assert_eq!(
             verdict(&[], &[experiment(Change::Quota, &["app.lock"], 1.9, 2.1)]),
             [],
@@ -264,10 +264,10 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_a_change_takes_away_the_one_that_was_suspected_most_is_it() {
+    fn of_two_that_a_change_takes_away_the_one_that_was_likely_most_is_it() {
         let before = [
-            finding("cpu.priority", Status::Cleared, 0.0),
-            finding("cpu.contention", Status::Suspected, 0.4),
+            finding("cpu.priority", Status::RuledOut, 0.0),
+            finding("cpu.contention", Status::Likely, 0.4),
         ];
         let after = verdict(
             &before,
@@ -281,8 +281,8 @@ mod tests {
         assert_eq!(
             told(&after),
             [
-                ("cpu.contention", Status::Guilty),
-                ("cpu.priority", Status::Cleared)
+                ("cpu.contention", Status::Confirmed),
+                ("cpu.priority", Status::RuledOut)
             ]
         );
     }
@@ -290,8 +290,8 @@ mod tests {
     #[test]
     fn applied_twice_it_is_the_same() {
         let before = [
-            finding("cpu.saturated", Status::Suspected, 0.4),
-            finding("cpu.quota", Status::Suspected, 0.4),
+            finding("cpu.saturated", Status::Likely, 0.4),
+            finding("cpu.quota", Status::Likely, 0.4),
         ];
         let made = [experiment(Change::Quota, &["cpu.quota"], 1.85, 1.99)];
         let once = verdict(&before, &made);

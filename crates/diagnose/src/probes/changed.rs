@@ -54,13 +54,13 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
         evidence.push(format!(
             "the {what} differ too, so that how much of the difference is the change's is not known{settle}"
         ));
-        return Some(Finding::new(cause, layer, Status::Suspected, 0.0, evidence));
+        return Some(Finding::new(cause, layer, Status::Likely, 0.0, evidence));
     }
     let share = view.claim(|i| if concerned(i) { i.left } else { 0.0 }) / total;
     let status = if others.is_empty() {
-        Status::Guilty
+        Status::Confirmed
     } else {
-        Status::Suspected
+        Status::Likely
     };
     evidence.push(match others.as_slice() {
         [] => "nothing else that is known of the two sides differs".into(),

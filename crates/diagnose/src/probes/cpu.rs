@@ -36,7 +36,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
         return vec![Finding::new(
             "cpu.speed",
             Layer::Cpu,
-            Status::Suspected,
+            Status::Likely,
             share,
             evidence,
         )];
@@ -86,9 +86,9 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
         }
     });
     let status = if certain && !built_anew {
-        Status::Guilty
+        Status::Confirmed
     } else {
-        Status::Suspected
+        Status::Likely
     };
     let layer = cause(name).map_or(Layer::Cpu, |entry| entry.layer);
     vec![Finding::new(
@@ -116,7 +116,7 @@ fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
             view.word()
         ),
     };
-    vec![Finding::cleared("cpu.speed", Layer::Cpu, why)]
+    vec![Finding::ruled_out("cpu.speed", Layer::Cpu, why)]
 }
 
 /// What two processors are told apart by where neither is ahead in most of the work.
@@ -155,7 +155,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
             "the clock of the slower {} is {how} of {} ({slow:.0} and {fast:.0} MHz)",
             names.0, names.1
         );
-        return Some(Finding::cleared("cpu.speed", Layer::Cpu, why));
+        return Some(Finding::ruled_out("cpu.speed", Layer::Cpu, why));
     }
     let factor = (fast / slow).ln();
     let share = view.claim(|i| {
@@ -173,7 +173,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     Some(Finding::new(
         "cpu.speed",
         Layer::Cpu,
-        Status::Suspected,
+        Status::Likely,
         share,
         evidence,
     ))

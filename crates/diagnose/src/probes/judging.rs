@@ -28,7 +28,7 @@ use crate::sides;
 /// How many calls it takes to say that they pay alike.
 const LEAST_CALLS: usize = 3;
 
-/// The causes in order, those cleared last, and the share that is left unexplained.
+/// The causes in order, those ruled out last, and the share that is left unexplained.
 pub fn judge(compared: &Compared) -> (Vec<Finding>, f64) {
     let mut view = View::of(compared);
     let total = view.total();
@@ -38,10 +38,10 @@ pub fn judge(compared: &Compared) -> (Vec<Finding>, f64) {
     let mut findings = cpu::judge(&mut view, total);
     let changed = changed::judge(&mut view, total);
     machines::other_processor(&mut view, total, &mut findings);
-    let cpu_cleared = cpu_is_out(&findings, &view);
-    findings.extend(entry(&mut view, total, cpu_cleared));
+    let cpu_ruled_out = cpu_is_out(&findings, &view);
+    findings.extend(entry(&mut view, total, cpu_ruled_out));
     for (group, _) in causes() {
-        findings.extend(of_group(&mut view, group, total, cpu_cleared));
+        findings.extend(of_group(&mut view, group, total, cpu_ruled_out));
     }
     findings.extend(scaling(&mut view, compared.curves, total));
     findings.extend(paging(&view));
@@ -60,10 +60,9 @@ pub fn judge(compared: &Compared) -> (Vec<Finding>, f64) {
     // Between two processors or two systems nobody knows how much of a change is the change's.
     let untold = changed.is_some() && view.machines.differ().is_some();
     let processors = changed.is_some() && view.machines.same_processor == Some(false);
-    let of_both =
-        |f: &Finding| processors && f.status == Status::Suspected && f.cause == "cpu.speed";
+    let of_both = |f: &Finding| processors && f.status == Status::Likely && f.cause == "cpu.speed";
     findings.retain(|f| {
-        f.status == Status::Cleared || f.share >= WORTH_NAMING.value || f.cause == "memory.paging"
+        f.status == Status::RuledOut || f.share >= WORTH_NAMING.value || f.cause == "memory.paging"
     });
     findings
         .iter_mut()
@@ -78,19 +77,20 @@ pub fn judge(compared: &Compared) -> (Vec<Finding>, f64) {
     (findings, (left / total).clamp(0.0, 1.0))
 }
 
-/// Whether the CPU can be ruled out: it was looked at and cleared, or both sides have the same one and no probe speaks
+/// Whether the CPU can be ruled out: it was looked at and ruled out, or both sides have the same one and no probe speaks
 /// of it.
 fn cpu_is_out(findings: &[Finding], view: &View) -> bool {
     let same = view.slow.host.cpu.model == view.fast.host.cpu.model;
-    findings.iter().all(|f| f.status == Status::Cleared) && (same || !findings.is_empty())
+    findings.iter().all(|f| f.status == Status::RuledOut) && (same || !findings.is_empty())
 }
 
 /// Every system call slower by a like amount.
-fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
+fn entry(view: &mut View, total: f64, cpu_ruled_out: bool) -> Option<Finding> {
     let null = view.items.iter().find(|i| i.row.probe == NULL_CALL)?;
     if !null.slower {
-        let cleared = null.row.verdict != Verdict::Unresolved;
-        return cleared.then(|| Finding::cleared("syscall.entry", Layer::Kernel, null.row.words()));
+        let ruled_out = null.row.verdict != Verdict::Unresolved;
+        return ruled_out
+            .then(|| Finding::ruled_out("syscall.entry", Layer::Kernel, null.row.words()));
     }
     if null.left <= view.threshold {
         return None;
@@ -123,10 +123,10 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
             (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()
         })
     });
-    let status = view.machines.most(if cpu_cleared {
-        Status::Guilty
+    let status = view.machines.most(if cpu_ruled_out {
+        Status::Confirmed
     } else {
-        Status::Suspected
+        Status::Likely
     });
     Some(Finding::new(
         "syscall.entry",
@@ -160,7 +160,7 @@ fn amounts(view: &View, extra: f64) -> Vec<f64> {
 }
 
 /// What is left in the probes of one subsystem.
-fn of_group(view: &mut View, group: Group, total: f64, cpu_cleared: bool) -> Option<Finding> {
+fn of_group(view: &mut View, group: Group, total: f64, cpu_ruled_out: bool) -> Option<Finding> {
     let cause = group.cause()?;
     let all: Vec<&Item> = view.items.iter().filter(|i| i.group == group).collect();
     let slower = all.iter().filter(|i| i.slower).count();
@@ -175,7 +175,7 @@ fn of_group(view: &mut View, group: Group, total: f64, cpu_cleared: bool) -> Opt
             view.word(),
             worst.row.words()
         );
-        return Some(Finding::cleared(cause.name, cause.layer, why));
+        return Some(Finding::ruled_out(cause.name, cause.layer, why));
     }
     let all_rows = all.len();
     let mut rows: Vec<&Item> = all
@@ -206,10 +206,10 @@ fn of_group(view: &mut View, group: Group, total: f64, cpu_cleared: bool) -> Opt
     });
     // Most of the group, and no proportional factor that could be behind it.
     let most = slower as f64 >= MOST_OF_GROUP.value * all_rows as f64;
-    let status = if cpu_cleared && most {
-        Status::Guilty
+    let status = if cpu_ruled_out && most {
+        Status::Confirmed
     } else {
-        Status::Suspected
+        Status::Likely
     };
     let kernels = matches!(group, Group::Part(Exercises::Memory | Exercises::Storage));
     let status = if kernels {
@@ -283,7 +283,7 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
     Some(Finding::new(
         "kernel.scaling",
         Layer::Kernel,
-        Status::Suspected,
+        Status::Likely,
         claimed / total,
         evidence,
     ))
@@ -339,7 +339,7 @@ fn paging(view: &View) -> Option<Finding> {
     Some(Finding::new(
         "memory.paging",
         Layer::Memory,
-        Status::Suspected,
+        Status::Likely,
         0.0,
         evidence,
     ))

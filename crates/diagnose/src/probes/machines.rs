@@ -66,10 +66,10 @@ impl Machines {
         }
     }
 
-    /// The most that can be said of a cause in the kernel: two equal kernels are never guilty by the kernel.
+    /// The most that can be said of a cause in the kernel: two equal kernels are never confirmed by the kernel.
     pub(super) fn most(&self, status: Status) -> Status {
-        if self.same_kernel && status == Status::Guilty {
-            Status::Suspected
+        if self.same_kernel && status == Status::Confirmed {
+            Status::Likely
         } else {
             status
         }
@@ -117,7 +117,7 @@ pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Fi
     findings.push(Finding::new(
         "cpu.speed",
         Layer::Cpu,
-        Status::Suspected,
+        Status::Likely,
         before + share,
         evidence,
     ));

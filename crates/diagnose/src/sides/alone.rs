@@ -1,7 +1,7 @@
 //! What changes that were measured one at a time make of a difference, and what that says of the causes: it counts
 //! above every passive sign.
 
-use fingerpost_record::cause::GUILTY;
+use fingerpost_record::cause::CONFIRMED;
 use fingerpost_record::cause::thresholds::MOST_OF_DIFFERENCE;
 use fingerpost_record::{Finding, Status};
 use serde::Serialize;
@@ -50,7 +50,7 @@ pub struct Alone {
 #[derive(Clone, Debug)]
 pub struct OfCause {
     /// The finding of it, where no passive sign pointed to it.
-    pub unsuspected: Finding,
+    pub unnamed: Finding,
     /// What each made.
     pub answers: Vec<Alone>,
 }
@@ -64,16 +64,12 @@ pub fn settle(
     of_step: bool,
 ) -> f64 {
     let mut known: Vec<Measured> = Vec::new();
-    for OfCause {
-        unsuspected,
-        answers,
-    } in measured
-    {
-        let cause = unsuspected.cause.as_str();
+    for OfCause { unnamed, answers } in measured {
+        let cause = unnamed.cause.as_str();
         if !causes.iter().any(|f| f.cause == cause)
             && made(answers).is_some_and(|made| made.share > 0.0)
         {
-            causes.insert(0, unsuspected.clone());
+            causes.insert(0, unnamed.clone());
         }
         let Some(finding) = causes.iter_mut().find(|f| f.cause == cause) else {
             continue;
@@ -114,7 +110,7 @@ struct Made {
     share: f64,
     /// The sum of what their intervals leave them for sure.
     least: f64,
-    /// Whether the interval of one of them lies above the share that makes guilty.
+    /// Whether the interval of one of them lies above the share that confirms.
     surely: bool,
 }
 
@@ -136,7 +132,7 @@ fn made(answers: &[Alone]) -> Option<Made> {
             .sum(),
         surely: makes()
             .filter_map(|one| one.least)
-            .any(|least| least >= GUILTY.value),
+            .any(|least| least >= CONFIRMED.value),
     })
 }
 
@@ -154,9 +150,9 @@ fn decide(finding: &mut Finding, answers: &[Alone], unexplained: Option<f64>) {
     }
     if made.share > 0.0 {
         finding.status = if made.share >= MOST || made.surely {
-            Status::Guilty
+            Status::Confirmed
         } else {
-            Status::Suspected
+            Status::Likely
         };
         finding.share = match unexplained {
             None => made.share.min(1.0),
@@ -168,7 +164,7 @@ fn decide(finding: &mut Finding, answers: &[Alone], unexplained: Option<f64>) {
         .iter()
         .all(|one| matches!(one.answer, Answer::Nothing | Answer::Against))
     {
-        finding.status = Status::Cleared;
+        finding.status = Status::RuledOut;
         finding.share = 0.0;
     }
 }
@@ -194,12 +190,13 @@ mod tests {
         Finding {
             cause: "app.setting".into(),
             layer: Layer::Application,
-            status: Status::Suspected,
+            status: Status::Likely,
             share: 0.9,
             evidence: vec![
                 "storage: innodb → aria (base → new)".to_owned(),
                 TOGETHER.to_owned(),
             ],
+            step: None,
             relation: None,
         }
     }
@@ -213,15 +210,18 @@ mod tests {
             &[alone(4.0, Answer::Decides), alone(1.0, Answer::Nothing)],
             probes,
         );
-        assert_eq!((convicted.status, convicted.share), (Status::Guilty, 0.9));
+        assert_eq!(
+            (convicted.status, convicted.share),
+            (Status::Confirmed, 0.9)
+        );
         assert!(
             convicted.evidence[0].contains("4 times")
                 && !convicted.evidence.iter().any(|e| e == TOGETHER)
         );
 
-        let mut cleared = finding();
-        decide(&mut cleared, &[alone(1.0, Answer::Nothing)], probes);
-        assert_eq!((cleared.status, cleared.share), (Status::Cleared, 0.0));
+        let mut ruled_out = finding();
+        decide(&mut ruled_out, &[alone(1.0, Answer::Nothing)], probes);
+        assert_eq!((ruled_out.status, ruled_out.share), (Status::RuledOut, 0.0));
 
         let mut unknown = finding();
         let not_done = Alone {
@@ -232,29 +232,29 @@ mod tests {
         decide(&mut unknown, &[not_done], None);
         assert_eq!(unknown, finding());
 
-        // Half of it for sure is guilt of half of it; of less than what makes guilty it is a suspicion.
+        // Half of it for sure is guilt of half of it; of less than what confirms it is a suspicion.
         let mut half = finding();
         decide(
             &mut half,
             &[alone(2.0, Answer::Part), alone(1.2, Answer::Unresolved)],
             probes,
         );
-        assert_eq!((half.status, half.share), (Status::Guilty, 0.5));
+        assert_eq!((half.status, half.share), (Status::Confirmed, 0.5));
         // Between two systems the share was not known before.
         let mut unknown = Finding {
             share: 0.0,
             ..finding()
         };
         decide(&mut unknown, &[alone(2.0, Answer::Part)], Some(1.0));
-        assert_eq!((unknown.status, unknown.share), (Status::Guilty, 0.5));
+        assert_eq!((unknown.status, unknown.share), (Status::Confirmed, 0.5));
         let mut little = finding();
         decide(&mut little, &[alone(1.1, Answer::Part)], None);
-        assert_eq!(little.status, Status::Suspected);
+        assert_eq!(little.status, Status::Likely);
         assert!((little.share - 1.1_f64.ln() / 4.0_f64.ln()).abs() < 1e-9);
     }
 
     #[test]
-    fn what_nobody_suspected_and_makes_the_difference_comes_first() {
+    fn what_nobody_likely_and_makes_the_difference_comes_first() {
         let other = Finding {
             cause: "cpu.speed".into(),
             layer: Layer::Cpu,
@@ -262,8 +262,8 @@ mod tests {
             ..finding()
         };
         let of = |answer, times| OfCause {
-            unsuspected: Finding {
-                status: Status::NotJudged,
+            unnamed: Finding {
+                status: Status::NotObserved,
                 share: 0.0,
                 ..finding()
             },
@@ -273,7 +273,7 @@ mod tests {
         let left = settle(&mut causes, 0.6, &[of(Answer::Part, 2.0)], false);
         assert_eq!(
             (causes[0].cause.as_str(), causes[0].status, causes.len()),
-            ("app.setting", Status::Guilty, 2)
+            ("app.setting", Status::Confirmed, 2)
         );
         assert!(
             (left - 0.1).abs() < 1e-9,
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(
             causes.len(),
             1,
-            "what makes nothing and was not suspected is not told"
+            "what makes nothing and was not likely is not told"
         );
     }
 }

@@ -1,12 +1,12 @@
 //! Holds every cause of the catalogue against one workload step that changed.
 //!
-//! A cause is **guilty** when the parts of the budget that it moves make up a good share of the change with the whole
-//! of its interval, and its discriminator fits or the slower side alone convicts it; **suspected** when only one of
-//! those speaks for it; **cleared** when its parts did not grow, with the whole interval and with what could not be
-//! followed, or a fact speaks against it; **not judged** where neither holds, and where nothing was observed on both
-//! sides that tells. Each part of the budget is explained once: the first guilty cause in the catalogue's order takes
-//! the parts that it moves, and a later one whose parts are all taken is at most suspected. What one side alone
-//! convicts is never cleared.
+//! A cause is **confirmed** when the parts of the budget that it moves make up a good share of the change with the whole
+//! of its interval, and its discriminator fits or the slower side alone convicts it; **likely** when only one of
+//! those speaks for it; **ruled out** when its parts did not grow, with the whole interval and with what could not be
+//! followed, or a fact speaks against it; **not observed** where neither holds, and where nothing was observed on both
+//! sides that tells. Each part of the budget is explained once: the first confirmed cause in the catalogue's order takes
+//! the parts that it moves, and a later one whose parts are all taken is at most likely. What one side alone
+//! convicts is never ruled out.
 
 use fingerpost_record::cause::thresholds::HALF_OUTSIDE;
 use fingerpost_record::cause::{Cause, Need};
@@ -23,9 +23,9 @@ use super::roots;
 use super::sign::Sign;
 use super::unread;
 use crate::chain;
-use crate::judging::{GUILTY, SUSPECTED, percent};
+use crate::judging::{CONFIRMED, LIKELY, percent};
 
-/// The guilty so far, each with its share of the change.
+/// The confirmed so far, each with its share of the change.
 #[derive(Default)]
 struct Taken(Vec<(&'static Candidate, f64)>);
 
@@ -39,7 +39,7 @@ impl Taken {
         self.0.iter().any(|(c, _)| (c.rest)(clues) != Rest::No)
     }
 
-    /// The smallest share among the guilty.
+    /// The smallest share among the confirmed.
     fn least_share(&self) -> f64 {
         self.0.iter().map(|t| t.1).fold(f64::INFINITY, f64::min)
     }
@@ -50,7 +50,7 @@ struct Case {
     candidate: &'static Candidate,
     /// Of the change, what it moves.
     share: f64,
-    /// Of that, what no other is guilty of.
+    /// Of that, what no other is a confirmed cause of.
     left: f64,
     /// The lower end of `left`, where requests were followed on both sides.
     low: Option<f64>,
@@ -106,7 +106,7 @@ fn mostly_outside(clues: &Clues, trust: &Trust) -> bool {
         && trust.change(turn.more())[0] > HALF_OUTSIDE.value * clues.wall().more().max(0.0)
 }
 
-/// The causes in order, those cleared and those not judged last, and the share of the change that none of them
+/// The causes in order, those ruled out and those not observed last, and the share of the change that none of them
 /// explains.
 pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     let change = Change::of(clues, trust);
@@ -121,14 +121,13 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
         let mut case = Case::of(candidate, clues, change, &taken, trust);
         let status = case.status();
         doubts.extend(case.doubt(status, clues));
-        unsure.extend(
-            (status == Status::Suspected && case.low == Some(0.0)).then_some(candidate.cause),
-        );
+        unsure
+            .extend((status == Status::Likely && case.low == Some(0.0)).then_some(candidate.cause));
         match status {
-            Status::Guilty => taken.0.push((candidate, case.left)),
-            // What is suspected of parts that another is guilty of comes after it.
-            Status::Suspected => case.share = case.share.min(taken.least_share()),
-            Status::Cleared | Status::NotJudged => {}
+            Status::Confirmed => taken.0.push((candidate, case.left)),
+            // What is a likely cause of parts that another is a confirmed cause of comes after it.
+            Status::Likely => case.share = case.share.min(taken.least_share()),
+            Status::RuledOut | Status::NotObserved => {}
         }
         case.finding(status)
     };
@@ -141,7 +140,7 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     limits::hold(&mut findings, clues, trust, unexplained);
     unread::hold(&mut findings, clues);
     limits::spare(&mut findings, trust, unexplained);
-    // What is not cleared changes nothing about who is accused: it is told when that is settled.
+    // What is not ruled out changes nothing about who is accused: it is told when that is settled.
     let doubts = Doubts::of(doubts, &findings);
     decided::apply(&mut findings, clues, trust, &unsure);
     doubts.apply(&mut findings, clues);
@@ -153,7 +152,7 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
 }
 
 /// Where requests could not be followed on both sides, what tells a cause from its neighbours is all there is: it makes
-/// a cause suspected or clears it, and how much of the change it makes is not known.
+/// a cause likely or clears it, and how much of the change it makes is not known.
 fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     let why = clues
         .why_not_followed()
@@ -165,12 +164,12 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     let finding = |c: &Candidate| {
         let (status, evidence) = match (c.sign)(clues) {
             Sign::Fits(text) | Sign::Perhaps(text) => (
-                Status::Suspected,
+                Status::Likely,
                 [vec![text, unknown.clone()], unread::missing(c.cause, clues)].concat(),
             ),
-            Sign::Against(text) => (Status::Cleared, vec![text]),
-            Sign::NotGrown(text, _) => (Status::NotJudged, vec![text, unknown.clone()]),
-            Sign::Unknown => (Status::NotJudged, missing(c.entry(), clues)),
+            Sign::Against(text) => (Status::RuledOut, vec![text]),
+            Sign::NotGrown(text, _) => (Status::NotObserved, vec![text, unknown.clone()]),
+            Sign::Unknown => (Status::NotObserved, missing(c.entry(), clues)),
         };
         finding(c.entry(), status, 0.0, evidence)
     };
@@ -184,10 +183,10 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     (findings, 1.0)
 }
 
-/// What one side alone convicts is not cleared, where the requests of the other side could not be followed either:
-/// nobody knows whether that side has it as well, so that it is not suspected of the difference.
+/// What one side alone convicts is not ruled out, where the requests of the other side could not be followed either:
+/// nobody knows whether that side has it as well, so that it is not likely of the difference.
 fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
-    let convicted = |own: &&Finding| own.status == Status::Guilty;
+    let convicted = |own: &&Finding| own.status == Status::Confirmed;
     let names = [clues.slow().name, clues.fast().name];
     let sentence = |(own, name): (Option<&Finding>, &str)| {
         own.filter(convicted)
@@ -199,8 +198,8 @@ fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
         .zip(names)
         .filter_map(sentence)
         .collect();
-    if f.status == Status::Cleared && !shown.is_empty() {
-        f.status = Status::NotJudged;
+    if f.status == Status::RuledOut && !shown.is_empty() {
+        f.status = Status::NotObserved;
         f.evidence.extend(shown);
         f.evidence.push(
             "how much of a request it is on both sides is not known, and neither is its part of the change".to_owned(),
@@ -212,7 +211,7 @@ pub(super) fn finding(cause: &Cause, status: Status, share: f64, evidence: Vec<S
     Finding::new(cause.name, cause.layer, status, share, evidence)
 }
 
-/// Why nobody is guilty by the middle of a count.
+/// Why nothing is confirmed by the middle of a count.
 const FEW: &str = "so few were counted that chance may have made the difference: the whole interval of the count does not tell";
 
 /// What was not observed on both sides, a sentence each.
@@ -318,35 +317,37 @@ impl Case {
     }
 
     fn status(&self) -> Status {
-        let (large, free) = (self.share >= GUILTY, self.left >= GUILTY);
+        let (large, free) = (self.share >= CONFIRMED, self.left >= CONFIRMED);
         // Of parts that were followed, the whole interval decides; of older budgets there is none.
-        let surely = self.low.is_none_or(|low| low >= GUILTY);
+        let surely = self.low.is_none_or(|low| low >= CONFIRMED);
         match (&self.sign, self.own) {
-            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if free && surely => {
-                Status::Guilty
+            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Confirmed)) if free && surely => {
+                Status::Confirmed
             }
-            // By the middle of a count nobody is guilty.
-            (Sign::Fits(_) | Sign::Perhaps(_), _) | (Sign::Unknown, Some(Status::Guilty))
+            // By the middle of a count nothing is confirmed.
+            (Sign::Fits(_) | Sign::Perhaps(_), _) | (Sign::Unknown, Some(Status::Confirmed))
                 if large =>
             {
-                Status::Suspected
+                Status::Likely
             }
-            (Sign::Against(_) | Sign::NotGrown(..), _) => Status::Cleared,
-            (Sign::Unknown, Some(Status::Suspected)) if free => Status::Suspected,
+            (Sign::Against(_) | Sign::NotGrown(..), _) => Status::RuledOut,
+            (Sign::Unknown, Some(Status::Likely)) if free => Status::Likely,
             // A part that both budgets have and that did not grow clears a cause even without a sign.
-            _ if self.share < SUSPECTED && self.high.is_none_or(|high| high < GUILTY) => {
-                Status::Cleared
+            _ if self.share < LIKELY && self.high.is_none_or(|high| high < CONFIRMED) => {
+                Status::RuledOut
             }
-            (Sign::Fits(_) | Sign::Perhaps(_), _) if self.high.is_none_or(|high| high < GUILTY) => {
-                Status::Cleared
+            (Sign::Fits(_) | Sign::Perhaps(_), _)
+                if self.high.is_none_or(|high| high < CONFIRMED) =>
+            {
+                Status::RuledOut
             }
-            _ => Status::NotJudged,
+            _ => Status::NotObserved,
         }
     }
 
-    /// Why it is not cleared, where its part of the change alone would clear it.
+    /// Why it is not ruled out, where its part of the change alone would clear it.
     fn doubt(&self, status: Status, clues: &Clues) -> Option<(&'static str, String)> {
-        let by_its_part = status == Status::Cleared && !matches!(self.sign, Sign::Against(_));
+        let by_its_part = status == Status::RuledOut && !matches!(self.sign, Sign::Against(_));
         let high = match self.sign {
             // A budget has all places of the disk in one part: what others of them took says nothing of these.
             Sign::NotGrown(_, Some(at_most)) if self.candidate.entry().layer == Layer::Storage => {
@@ -361,27 +362,27 @@ impl Case {
     fn finding(self, status: Status) -> Finding {
         let mut evidence = match self.sign {
             Sign::Fits(text) | Sign::Against(text) | Sign::NotGrown(text, _) => vec![text],
-            Sign::Perhaps(text) if status == Status::Suspected => vec![text, FEW.to_owned()],
+            Sign::Perhaps(text) if status == Status::Likely => vec![text, FEW.to_owned()],
             Sign::Perhaps(text) => vec![text],
             Sign::Unknown => Vec::new(),
         };
         evidence.extend(self.evidence);
         let share = match status {
-            Status::Guilty => self.left,
-            Status::Suspected => self.share,
-            Status::Cleared | Status::NotJudged => 0.0,
+            Status::Confirmed => self.left,
+            Status::Likely => self.share,
+            Status::RuledOut | Status::NotObserved => 0.0,
         };
         finding(self.candidate.entry(), status, share, evidence)
     }
 }
 
-/// What one side alone convicts is not cleared: where only the slower one does it stays suspected; what both have, or
-/// only the faster one, is not what makes the difference, and is not cleared either.
+/// What one side alone convicts is not ruled out: where only the slower one does it stays likely; what both have, or
+/// only the faster one, is not what makes the difference, and is not ruled out either.
 fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
     let [slow, fast] = clues
         .own(&f.cause)
-        .map(|own| own.filter(|own| own.status == Status::Guilty));
-    if f.status != Status::Cleared {
+        .map(|own| own.filter(|own| own.status == Status::Confirmed));
+    if f.status != Status::RuledOut {
         return;
     }
     let share = |own: &Finding| format!("{:.0} % of a request", own.share * 100.0);
@@ -393,12 +394,12 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
                 .map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
             (
-                Status::Suspected,
+                Status::Likely,
                 format!("{} alone shows it: {}", clues.slow().name, share(slow)),
             )
         }
         (Some(slow), Some(fast)) => (
-            Status::NotJudged,
+            Status::NotObserved,
             format!(
                 "both sides alone show it ({} and {}): it is not what differs",
                 share(fast),
@@ -406,7 +407,7 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
             ),
         ),
         (None, Some(fast)) => (
-            Status::NotJudged,
+            Status::NotObserved,
             format!(
                 "{} alone shows it ({}), which is the faster side",
                 clues.fast().name,
@@ -419,7 +420,7 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
     f.evidence.push(why);
 }
 
-/// A layer that grew and that nothing was recorded to tell apart: its causes are suspected together, as one.
+/// A layer that grew and that nothing was recorded to tell apart: its causes are likely together, as one.
 fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
     use Layer::{Application, Client, Cpu, Host, Kernel, Memory, Network, Scheduler, Storage};
     for layer in [
@@ -441,7 +442,7 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
                     .iter()
                     .any(|c| c.cause == f.cause && covers(c, layer, clues))
         });
-        if share < GUILTY || named {
+        if share < CONFIRMED || named {
             continue;
         }
         let text = format!(
@@ -458,7 +459,7 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
         findings.push(Finding::new(
             format!("{layer}.unknown"),
             layer,
-            Status::Suspected,
+            Status::Likely,
             share,
             evidence,
         ));
@@ -477,7 +478,7 @@ fn suspect_others(findings: &mut [Finding], clues: &Clues, share: f64, waited: &
         "others used {} CPUs, and nothing else that was recorded tells why",
         clues.arrow(others, "")
     );
-    (f.status, f.share) = (Status::Suspected, share);
+    (f.status, f.share) = (Status::Likely, share);
     f.evidence.splice(0..0, [waited.to_owned(), came]);
     true
 }

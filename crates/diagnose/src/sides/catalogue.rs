@@ -68,8 +68,8 @@ impl Candidate {
 pub enum Rest {
     /// It does not.
     No,
-    /// What it holds up may outlast a window of events, and so may other things: it is suspected of the rest, not
-    /// guilty.
+    /// What it holds up may outlast a window of events, and so may other things: it is a likely cause of the rest, not
+    /// confirmed.
     Perhaps,
     /// It does: a server that a quota stops is stopped for longer than a window is open, a connection that is not
     /// admitted waits where no observer looks, 40 ms for an acknowledgement outlast a window, 200 ms until a segment is

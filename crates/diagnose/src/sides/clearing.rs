@@ -5,10 +5,10 @@ use fingerpost_record::{Finding, Status};
 
 use super::clues::Clues;
 use super::decided;
-use crate::judging::{GUILTY, TOO_LITTLE_FOLLOWED, percent};
+use crate::judging::{CONFIRMED, TOO_LITTLE_FOLLOWED, percent};
 
-/// Why a cause that no fact excludes is not cleared by its part of the change, whose upper end is `high`; `unseen` is
-/// what could not be followed, of the change. Nothing where it is cleared.
+/// Why a cause that no fact excludes is not ruled out by its part of the change, whose upper end is `high`; `unseen` is
+/// what could not be followed, of the change. Nothing where it is ruled out.
 pub(super) fn why_not(high: Option<f64>, unseen: f64, not_followed: Option<f64>) -> Option<String> {
     let Some((high, not_followed)) = high.zip(not_followed) else {
         return Some(
@@ -23,7 +23,7 @@ pub(super) fn why_not(high: Option<f64>, unseen: f64, not_followed: Option<f64>)
         ));
     }
     let most = (high + unseen).min(1.0);
-    (most >= GUILTY).then(|| {
+    (most >= CONFIRMED).then(|| {
         format!(
             "with its interval and what could not be followed it may be up to {} of the change: that neither clears \
              nor accuses",
@@ -32,36 +32,36 @@ pub(super) fn why_not(high: Option<f64>, unseen: f64, not_followed: Option<f64>)
     })
 }
 
-/// Why each cause is not cleared, by name: of those that are cleared now.
+/// Why each cause is not ruled out, by name: of those that are ruled out now.
 pub(super) struct Doubts(Vec<(String, String)>);
 
 impl Doubts {
-    /// Of these, those whose causes are cleared.
+    /// Of these, those whose causes are ruled out.
     pub(super) fn of(doubts: Vec<(&str, String)>, findings: &[Finding]) -> Doubts {
-        let cleared = |cause: &str| {
+        let ruled_out = |cause: &str| {
             findings
                 .iter()
-                .any(|f| f.cause == cause && f.status == Status::Cleared)
+                .any(|f| f.cause == cause && f.status == Status::RuledOut)
         };
         Doubts(
             doubts
                 .into_iter()
-                .filter(|(cause, _)| cleared(cause))
+                .filter(|(cause, _)| ruled_out(cause))
                 .map(|(cause, why)| (cause.to_owned(), why))
                 .collect(),
         )
     }
 
-    /// Takes back what they speak against. What an experiment cleared stays cleared.
+    /// Takes back what they speak against. What an experiment ruled out stays ruled out.
     pub(super) fn apply(self, findings: &mut [Finding], clues: &Clues) {
         for (cause, why) in self.0 {
-            let cleared = |f: &&mut Finding| f.cause == cause && f.status == Status::Cleared;
+            let ruled_out = |f: &&mut Finding| f.cause == cause && f.status == Status::RuledOut;
             for f in findings
                 .iter_mut()
-                .filter(cleared)
+                .filter(ruled_out)
                 .filter(|f| !decided::clears(clues, f))
             {
-                f.status = Status::NotJudged;
+                f.status = Status::NotObserved;
                 f.evidence.push(why.clone());
             }
         }

@@ -626,13 +626,9 @@ fn own_findings<'a>(of: (Evidence<'a>, &'a Budget), readings: &Readings) -> Vec<
         let found = suspects(&Facts::of(&step, readings, Some(paths)));
         return verdict(&found, &experiments_of(of).cloned().collect::<Vec<_>>());
     }
-    // Findings say in their first figure which step they are of; in records of one step some do not.
-    let of_step = format!("{} {}: ", budget.workload, budget.params);
-    let is_of_step = |f: &&Finding| {
-        f.evidence
-            .first()
-            .is_none_or(|e| e.starts_with(&of_step) || !side.names_a_step(e))
-    };
+    // In records of one step some findings do not say of which step they are.
+    let is_of_step =
+        |f: &&Finding| f.is_of(&budget.workload, &budget.params) || !side.has_step_of(f);
     let mut found: Vec<Finding> = side
         .steps
         .findings

@@ -48,7 +48,7 @@ pub(super) fn sign(others: &Growth, text: String) -> Sign {
 /// nobody read how many.
 pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
     let others = came(clues)?;
-    // Without the throttled time others are suspected at most (`unread`).
+    // Without the throttled time others are likely at most (`unread`).
     let limited = !matches!(given::affinity(clues), Against(_) | NotGrown(..))
         || given::quota(clues).speaks();
     let waited = clues

@@ -8,7 +8,7 @@ use super::clues::Clues;
 use super::growth::Pair;
 use super::limits::Trust;
 use crate::deciding::{by_suspicion, decides, decides_about};
-use crate::judging::{GUILTY, SUSPECTED, percent};
+use crate::judging::{CONFIRMED, LIKELY, percent};
 
 /// A part of the difference: the value and the ends of its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,9 +21,9 @@ struct Part {
 /// Puts the answers of the slower side's experiments above what the findings say.
 ///
 /// - *Faster*: the cause that the change takes away has the part of the difference that it takes away, less what the
-///   same change took away of the faster side. It is guilty where the whole interval of that lies above the share that
-///   makes guilty, and the row can be trusted.
-/// - *As fast as before*: what the change takes away whole is cleared.
+///   same change took away of the faster side. It is confirmed where the whole interval of that lies above the share that
+///   confirms, and the row can be trusted.
+/// - *As fast as before*: what the change takes away whole is ruled out.
 /// - *As fast as before* with a change that need not take all of it away (the server before all others): a suspect of
 ///   `unsure`, whose part of the change may be nothing by its own interval, keeps what the change took away. Where
 ///   others beside it surely have a part of the change, two doubts together are not named before them.
@@ -65,14 +65,14 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
                     ),
                 );
                 let surer = |known: &&(String, Part)| known.0 == name && known.1.low >= part.low;
-                if part.value < SUSPECTED || proved.iter().any(|known| surer(&known)) {
+                if part.value < LIKELY || proved.iter().any(|known| surer(&known)) {
                     continue;
                 }
                 f.share = part.value;
-                f.status = if firm && part.low >= GUILTY {
-                    Status::Guilty
+                f.status = if firm && part.low >= CONFIRMED {
+                    Status::Confirmed
                 } else {
-                    Status::Suspected
+                    Status::Likely
                 };
                 proved.retain(|known| known.0 != name);
                 proved.push((name, part));
@@ -82,7 +82,7 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
                     .iter_mut()
                     .filter(|f| decides_about(experiment, f) && f.status.accuses())
                 {
-                    (f.status, f.share) = (Status::Cleared, 0.0);
+                    (f.status, f.share) = (Status::RuledOut, 0.0);
                     f.evidence.insert(0, experiment.sentence());
                 }
             }
@@ -90,7 +90,7 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
                 let f = &mut findings[of];
                 f.evidence.push(experiment.sentence());
                 let doubted = answer == Answer::Same
-                    && f.status == Status::Suspected
+                    && f.status == Status::Likely
                     && unsure.contains(&name.as_str());
                 if let Some(part) = part(experiment, alike, turn).filter(|_| doubted) {
                     leave(
@@ -120,9 +120,9 @@ pub(super) fn leave(f: &mut Finding, left: f64, words: &str) {
         .push(format!("{words}{} of the difference for it", percent(left)));
     f.share = left;
     f.status = match f.status {
-        Status::Guilty if left >= GUILTY => Status::Guilty,
-        _ if left >= SUSPECTED => Status::Suspected,
-        _ => Status::NotJudged,
+        Status::Confirmed if left >= CONFIRMED => Status::Confirmed,
+        _ if left >= LIKELY => Status::Likely,
+        _ => Status::NotObserved,
     };
 }
 
@@ -133,7 +133,7 @@ pub(super) fn clears(clues: &Clues, f: &Finding) -> bool {
         .any(|e| e.answer == Answer::Same && decides(e.change).clears && decides_about(e, f))
 }
 
-/// The place of the cause that is suspected most of those that an experiment decides about. A change that takes several
+/// The place of the cause that is the most likely of those that an experiment decides about. A change that takes several
 /// away (a neighbour that is held has neither the CPU nor the disk) tells nothing of one that another change takes away
 /// as well, where that helped clearly less, and less than half as much.
 fn suspect(findings: &[Finding], experiment: &Experiment, all: &[&Experiment]) -> Option<usize> {
@@ -227,6 +227,7 @@ mod tests {
             status,
             share,
             evidence: Vec::new(),
+            step: None,
             relation: None,
         }
     }
@@ -276,8 +277,8 @@ mod tests {
     #[test]
     fn a_neighbour_whose_cpu_time_does_not_matter_has_the_disk() {
         let found = [
-            finding("cpu.contention", Status::Suspected, 0.6),
-            finding("storage.contention", Status::Suspected, 0.3),
+            finding("cpu.contention", Status::Likely, 0.6),
+            finding("storage.contention", Status::Likely, 0.3),
         ];
         let both = ["cpu.contention".to_owned(), "storage.contention".to_owned()];
         let of = |change, tests: &[String], effect, answer| Experiment {
@@ -310,18 +311,18 @@ mod tests {
 
     #[test]
     fn others_have_no_more_than_what_is_left() {
-        let mut other = finding("cpu.contention", Status::Guilty, 0.9);
+        let mut other = finding("cpu.contention", Status::Confirmed, 0.9);
         leave(&mut other, 0.4, "an experiment leaves ");
-        assert_eq!((other.status, other.share), (Status::Guilty, 0.4));
+        assert_eq!((other.status, other.share), (Status::Confirmed, 0.4));
         leave(&mut other, 0.01, "an experiment leaves ");
-        assert_eq!(other.status, Status::NotJudged);
+        assert_eq!(other.status, Status::NotObserved);
     }
 
     #[test]
-    fn the_cause_that_is_suspected_most_is_the_one() {
+    fn the_cause_that_is_likely_most_is_the_one() {
         let found = [
-            finding("cpu.priority", Status::Cleared, 0.0),
-            finding("cpu.contention", Status::Suspected, 0.2),
+            finding("cpu.priority", Status::RuledOut, 0.0),
+            finding("cpu.contention", Status::Likely, 0.2),
         ];
         let mut weight = experiment(Change::Weight, "cpu.contention", None, Answer::Faster);
         assert_eq!(suspect(&found, &weight, &[]), Some(1));

@@ -1,4 +1,4 @@
-//! What nobody is guilty without: the same limits as of one side.
+//! What nothing is confirmed without: the same limits as of one side.
 
 use fingerpost_record::cause::cause;
 use fingerpost_record::cause::thresholds::{LEAST_LEFT, MOST_UNEXPLAINED};
@@ -16,7 +16,7 @@ pub struct Trust {
     /// ends of its 95 % interval, from the slower side.
     pub ratio: Option<[f64; 3]>,
     /// Whether the change is surely larger than what does not matter. Where it is not, there is a difference all the
-    /// same, and whoever fits is suspected.
+    /// same, and whoever fits is likely.
     pub resolved: bool,
 }
 
@@ -59,11 +59,8 @@ pub(super) fn spare(findings: &mut [Finding], trust: &Trust, unexplained: f64) {
     if trust.resolved || unexplained <= MOST_UNEXPLAINED.value {
         return;
     }
-    for f in findings
-        .iter_mut()
-        .filter(|f| f.status == Status::Suspected)
-    {
-        (f.status, f.share) = (Status::NotJudged, 0.0);
+    for f in findings.iter_mut().filter(|f| f.status == Status::Likely) {
+        (f.status, f.share) = (Status::NotObserved, 0.0);
         f.evidence.push(format!(
             "no cause explains {} of a change that may be too small to matter",
             percent(unexplained)
@@ -80,7 +77,10 @@ pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexp
         .map(|f| f.share)
         .sum();
     let unexplained = (unexplained + of_layers).min(1.0);
-    for f in findings.iter_mut().filter(|f| f.status == Status::Guilty) {
+    for f in findings
+        .iter_mut()
+        .filter(|f| f.status == Status::Confirmed)
+    {
         let why = match (&trust.untrusted, clues.not_followed()) {
             (Some(why), _) => format!("the row is not to be trusted: {why}"),
             _ if !trust.resolved => {
@@ -93,7 +93,7 @@ pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexp
             (_, Some(share)) if share > TOO_LITTLE_FOLLOWED => {
                 let [share, most] = [share, TOO_LITTLE_FOLLOWED].map(percent);
                 format!(
-                    "{share} of a side's requests' time could not be followed: above {most} no cause is guilty"
+                    "{share} of a side's requests' time could not be followed: above {most} no cause is confirmed"
                 )
             }
             _ if unexplained > f.share => {
@@ -104,7 +104,7 @@ pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexp
             }
             _ => continue,
         };
-        f.status = Status::Suspected;
+        f.status = Status::Likely;
         f.evidence.push(why);
     }
 }
@@ -131,14 +131,15 @@ mod tests {
         assert!((vague.change(1.0)[0] - 0.1).abs() < 1e-12);
     }
     #[test]
-    fn of_what_may_be_chance_nobody_is_suspected_who_explains_little() {
+    fn of_what_may_be_chance_nobody_is_likely_who_explains_little() {
         let suspect = || {
             vec![Finding {
                 cause: "cpu.speed".into(),
                 layer: fingerpost_record::Layer::Cpu,
-                status: Status::Suspected,
+                status: Status::Likely,
                 share: 0.3,
                 evidence: vec![],
+                step: None,
                 relation: None,
             }]
         };
@@ -151,8 +152,8 @@ mod tests {
             spare(&mut findings, trust, unexplained);
             findings[0].status
         };
-        assert_eq!(status(&unsure, 0.6), Status::NotJudged);
-        assert_eq!(status(&unsure, 0.4), Status::Suspected);
-        assert_eq!(status(&Trust::default(), 0.6), Status::Suspected);
+        assert_eq!(status(&unsure, 0.6), Status::NotObserved);
+        assert_eq!(status(&unsure, 0.4), Status::Likely);
+        assert_eq!(status(&Trust::default(), 0.6), Status::Likely);
     }
 }

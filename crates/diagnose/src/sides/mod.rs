@@ -30,11 +30,11 @@ mod work;
 
 use fingerpost_record::{Finding, Status};
 
-/// Guilty and suspected by share, then the cleared, those not judged last.
+/// Confirmed and likely by share, then those ruled out, those not observed last.
 pub fn order(findings: &mut [Finding]) {
     let class = |f: &Finding| {
         if f.status.accuses() {
-            Status::Guilty
+            Status::Confirmed
         } else {
             f.status
         }

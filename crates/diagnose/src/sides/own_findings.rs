@@ -4,8 +4,9 @@ use fingerpost_record::{Finding, Status};
 
 use super::waterfall::Waterfall;
 use crate::steps::Evidence;
+use crate::wording;
 
-/// Suspects that a run's own findings cleared, and none accuses, stay cleared, with the figure that clears them: those
+/// Suspects that a run's own findings ruled out, and none accuses, stay ruled out, with the figure that clears them: those
 /// of workloads that both sides have rows of (`probes` are the rows' names), for the others have no part in the
 /// difference.
 pub fn clear(causes: &mut Vec<Finding>, sides: [Evidence; 2], probes: &[&str]) {
@@ -26,7 +27,7 @@ pub fn clear(causes: &mut Vec<Finding>, sides: [Evidence; 2], probes: &[&str]) {
     };
     let own = || sides.iter().flat_map(|side| &side.steps.findings);
     for finding in own()
-        .filter(|f| f.status == Status::Cleared)
+        .filter(|f| f.status == Status::RuledOut)
         .filter(of_a_row)
     {
         let accused = own().any(|f| f.cause == finding.cause && f.status.accuses());
@@ -39,7 +40,7 @@ pub fn clear(causes: &mut Vec<Finding>, sides: [Evidence; 2], probes: &[&str]) {
     }
 }
 
-/// What a run's own findings convict is not cleared by other rows than theirs: probes of the disk that cost what they
+/// What a run's own findings convict is not ruled out by other rows than theirs: probes of the disk that cost what they
 /// did say nothing of a server that waits for it. The step that speaks for the difference was judged anew, with what
 /// each side alone says of it.
 pub fn never_clear_the_convicted(
@@ -47,20 +48,14 @@ pub fn never_clear_the_convicted(
     sides: [Evidence; 2],
     judged: Option<&Waterfall>,
 ) {
-    let judged = judged.map(|fall| format!("{} {}: ", fall.workload, fall.params));
-    let of_another = |side: &Evidence, figure: &str| {
-        judged
-            .as_ref()
-            .is_none_or(|own| side.names_a_step(figure) && !figure.starts_with(own))
+    let of_another = |side: &Evidence, own: &Finding| {
+        judged.is_none_or(|fall| side.has_step_of(own) && !own.is_of(&fall.workload, &fall.params))
     };
     let shown = |cause: &str, side: &Evidence| {
-        let convicts = |own: &&Finding| own.cause == cause && own.status == Status::Guilty;
-        let figure = |own: &Finding| {
-            own.evidence
-                .first()
-                .filter(|figure| of_another(side, figure))
-                .cloned()
+        let convicts = |own: &&Finding| {
+            own.cause == cause && own.status == Status::Confirmed && of_another(side, own)
         };
+        let figure = |own: &Finding| wording::evidence(own).into_iter().next();
         let figure = side
             .steps
             .findings
@@ -71,10 +66,10 @@ pub fn never_clear_the_convicted(
     };
     let (mut shown_alone, rest): (Vec<Finding>, Vec<Finding>) =
         std::mem::take(causes).into_iter().partition(|f| {
-            f.status == Status::Cleared && sides.iter().any(|side| shown(&f.cause, side).is_some())
+            f.status == Status::RuledOut && sides.iter().any(|side| shown(&f.cause, side).is_some())
         });
     for f in &mut shown_alone {
-        f.status = Status::NotJudged;
+        f.status = Status::NotObserved;
         f.evidence
             .extend(sides.iter().filter_map(|side| shown(&f.cause, side)));
     }

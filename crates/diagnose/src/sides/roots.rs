@@ -10,7 +10,7 @@ use crate::hosts;
 
 /// Adds another build and another setting where they differ and what can follow from them is accused, with the largest
 /// share of that. One setting alone that differs is as sure as what follows from it; beside others, and beside hosts
-/// that differ, it is suspected.
+/// that differ, it is likely.
 pub(super) fn add(findings: &mut Vec<Finding>, clues: &Clues) {
     for (name, fact) in [
         ("app.build", work::build(clues)),
@@ -31,7 +31,7 @@ pub(super) fn add(findings: &mut Vec<Finding>, clues: &Clues) {
             && hosts::differences(clues.fast().facts, clues.slow().facts).is_empty();
         findings.push(finding(
             entry,
-            if alone { status } else { Status::Suspected },
+            if alone { status } else { Status::Likely },
             share,
             vec![fact],
         ));
@@ -62,7 +62,7 @@ pub(super) fn neighbours_of_both(findings: &mut [Finding], clues: &Clues) {
     else {
         return;
     };
-    (f.status, f.share) = (Status::Suspected, f.share.min(share));
+    (f.status, f.share) = (Status::Likely, f.share.min(share));
     let used = clues.arrow(others, "");
     f.evidence.push(format!(
         "CPUs that other processes used: {used}; they are on both sides, and {root} is what lets them go first"

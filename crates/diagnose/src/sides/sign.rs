@@ -8,8 +8,8 @@ use fingerpost_record::{Component, Layer};
 pub enum Sign {
     /// What tells this cause from its neighbours is there.
     Fits(String),
-    /// It is there by the middle of a count's interval, and may not be by the whole: that makes suspected, and nobody
-    /// guilty.
+    /// It is there by the middle of a count's interval, and may not be by the whole: that makes likely, and nobody
+    /// confirmed.
     Perhaps(String),
     /// What would have to be there is not: a fact about the cause, which excludes it whatever its part of the change.
     Against(String),

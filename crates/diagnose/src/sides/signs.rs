@@ -377,7 +377,7 @@ pub(super) fn memory_limit(clues: &Clues) -> Sign {
         "stalled for memory",
     ) {
         fits @ Fits(_) => fits,
-        // One that may have grown is not cleared by another that did not.
+        // One that may have grown is not ruled out by another that did not.
         last => {
             let perhaps = signs.iter().position(|sign| matches!(sign, Perhaps(_)));
             let untold = signs.iter().position(|sign| matches!(sign, NotGrown(..)));

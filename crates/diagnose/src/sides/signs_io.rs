@@ -13,7 +13,7 @@ use super::flushes::{Cost, flush_cost, more_of_the_same};
 use super::growth::{self, Growth, Pair};
 use super::let_go::{self, shapers};
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
-use crate::judging::{SUSPECTED, limit, percent};
+use crate::judging::{LIKELY, limit, percent};
 use crate::places::{Kind, Place};
 
 pub(super) fn disk_contention(clues: &Clues) -> Sign {
@@ -170,10 +170,10 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
             // less of it is in the interval of the row.
             Fits(text)
         }
-        some if some >= SUSPECTED => NotGrown(text, None),
+        some if some >= LIKELY => NotGrown(text, None),
         _ => growth::against(
             text,
-            counted.is_some_and(|count| of_change(count.more_at_most()) < SUSPECTED),
+            counted.is_some_and(|count| of_change(count.more_at_most()) < LIKELY),
         ),
     }
 }

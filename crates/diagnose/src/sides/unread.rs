@@ -1,4 +1,4 @@
-//! Readings that tell a cause from another that would fit as well, where nobody had them: then the cause is suspected
+//! Readings that tell a cause from another that would fit as well, where nobody had them: then the cause is likely
 //! at most, and it is said what is missing.
 
 use fingerpost_record::{Finding, Status};
@@ -66,7 +66,7 @@ pub(super) fn hold(findings: &mut [Finding], clues: &Clues) {
     for f in findings.iter_mut().filter(|f| f.status.accuses()) {
         let missing = missing(&f.cause, clues);
         if !missing.is_empty() {
-            f.status = Status::Suspected;
+            f.status = Status::Likely;
             f.evidence.extend(missing);
         }
     }

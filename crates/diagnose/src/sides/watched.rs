@@ -1,4 +1,4 @@
-//! Resources that somebody watched under load and that were far from their limit: cleared, with the figure that clears
+//! Resources that somebody watched under load and that were far from their limit: ruled out, with the figure that clears
 //! them.
 
 use fingerpost_record::cause::thresholds::{CPUS_BUSY, LINK_FREE, WRITES_FREE};
@@ -31,7 +31,7 @@ fn link(o: &Observation) -> Option<Finding> {
         o.workload
     );
     (peak / rate < LINK_FREE.value)
-        .then(|| Finding::cleared("network.shaping", Layer::Network, text))
+        .then(|| Finding::ruled_out("network.shaping", Layer::Network, text))
 }
 
 /// CPUs that were busy for most of the time had enough to do: neither the load generator nor a wait held the server
@@ -48,7 +48,7 @@ fn busy(o: &Observation) -> Option<Finding> {
         "under {of} {low:.2} to {high:.2} of {all:.0} CPUs were busy: the load was enough for the server"
     );
     (low / all >= CPUS_BUSY.value)
-        .then(|| Finding::cleared("client.saturated", Layer::Client, text))
+        .then(|| Finding::ruled_out("client.saturated", Layer::Client, text))
 }
 
 fn writes(o: &Observation) -> Option<Finding> {
@@ -58,5 +58,5 @@ fn writes(o: &Observation) -> Option<Finding> {
         "under {of} at most {rate:.0} kB/s were written: neither writing nor flushing holds it back"
     );
     (written < WRITES_FREE.value)
-        .then(|| Finding::cleared("storage.durability", Layer::Storage, text))
+        .then(|| Finding::ruled_out("storage.durability", Layer::Storage, text))
 }

@@ -1,4 +1,4 @@
-//! Every cause on made-up paths and counters: it must be named first, and its neighbours must not be guilty.
+//! Every cause on made-up paths and counters: it must be named first, and its neighbours must not be confirmed.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use fingerpost_record::{Layer, Paths, Readings};
 
 use super::super::{PROGRAMS, StepFigures};
 use super::*;
+use crate::wording;
 
 mod intervals;
 mod missing;
@@ -92,20 +93,20 @@ fn judged(step: &StepFigures, with: &[(&str, f64)], paths: Option<&Paths>) -> Ve
     suspects(&Facts::of(step, &read, paths))
 }
 
-/// The cause must be named first and guilty, and alone be guilty; returns all findings.
+/// The cause must be named first and confirmed, and alone be confirmed; returns all findings.
 fn first(cause: &str, extra: &[Row], with: &[(&str, f64)]) -> Vec<Finding> {
     let found = judged(&step(), with, Some(&followed(extra)));
-    let guilty: Vec<&str> = found
+    let confirmed: Vec<&str> = found
         .iter()
-        .filter(|f| f.status == Status::Guilty)
+        .filter(|f| f.status == Status::Confirmed)
         .map(|f| f.cause.as_str())
         .collect();
-    assert_eq!(guilty, [cause], "{found:#?}");
+    assert_eq!(confirmed, [cause], "{found:#?}");
     assert_eq!(found[0].cause, cause, "it is named first");
     // Without the paths the same counters point to it at most.
     let unfollowed = judged(&step(), with, None);
     assert!(
-        unfollowed.iter().all(|f| f.status != Status::Guilty),
+        unfollowed.iter().all(|f| f.status != Status::Confirmed),
         "{unfollowed:#?}"
     );
     found
@@ -134,17 +135,17 @@ const fn disk<'a>(component: &'a str, whom: &'a str, us: f64) -> Row<'a> {
 }
 
 #[test]
-fn nobody_is_guilty_of_a_healthy_server_and_everybody_has_a_figure() {
+fn nothing_is_confirmed_of_a_healthy_server_and_everybody_has_a_figure() {
     let found = judged(&step(), &[], Some(&followed(&[])));
     assert!(
-        found.iter().all(|f| f.status != Status::Guilty),
+        found.iter().all(|f| f.status != Status::Confirmed),
         "{found:#?}"
     );
     let figure = |e: &String| e.contains(|c: char| c.is_ascii_digit()) || e.contains("no ");
     assert!(
         found
             .iter()
-            .all(|f| f.status != Status::NotJudged || f.cause == "memory.page_size"),
+            .all(|f| f.status != Status::NotObserved || f.cause == "memory.page_size"),
         "{found:#?}"
     );
     assert!(
@@ -202,7 +203,7 @@ fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
     );
     assert_eq!(
         status(&busy_meanwhile, "cpu.quota"),
-        Status::Guilty,
+        Status::Confirmed,
         "it stood still for so long, whoever ran meanwhile"
     );
     let shorter = [&throttled[..], &[("throttle.seconds", 0.5)]].concat();
@@ -213,13 +214,13 @@ fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
     );
     assert_eq!(
         status(&busy_meanwhile, "cpu.quota"),
-        Status::Suspected,
-        "a quota that cut its periods short is not cleared by who ran meanwhile"
+        Status::Likely,
+        "a quota that cut its periods short is not ruled out by who ran meanwhile"
     );
     assert_eq!(
         status(&busy_meanwhile, "cpu.contention"),
-        Status::Suspected,
-        "nor is who ran meanwhile guilty"
+        Status::Likely,
+        "nor is who ran meanwhile confirmed"
     );
     first(
         "cpu.affinity",
@@ -237,7 +238,7 @@ fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
             status(&own, "cpu.saturated"),
             status(&own, "cpu.contention")
         ),
-        (Status::Suspected, Status::Cleared)
+        (Status::Likely, Status::RuledOut)
     );
     let clients = judged(
         &step(),
@@ -249,7 +250,7 @@ fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
             status(&clients, "client.saturated"),
             status(&clients, "cpu.contention")
         ),
-        (Status::Suspected, Status::Cleared)
+        (Status::Likely, Status::RuledOut)
     );
 }
 
@@ -284,7 +285,7 @@ fn a_lock_is_its_holders_work_and_not_its_holders_waiting() {
         ),
         "told as one chain"
     );
-    assert_eq!(status(&found, "app.lock"), Status::Cleared);
+    assert_eq!(status(&found, "app.lock"), Status::RuledOut);
     first(
         "cpu.contention",
         &[cpu("stress", &["lock"], 400.0)],
@@ -299,7 +300,7 @@ fn a_lock_is_its_holders_work_and_not_its_holders_waiting() {
         &[],
         Some(&followed(&[held("server user code", Layer::Application)])),
     );
-    assert_eq!(status(&found, "app.query_cache"), Status::Suspected);
+    assert_eq!(status(&found, "app.query_cache"), Status::Likely);
 }
 
 #[test]
@@ -355,7 +356,7 @@ fn storage_is_told_apart_by_where_in_the_disk_requests_wait() {
         &[("server.call.fsync.count", 40_000.0)],
         Some(&followed(&[disk("disk: in the device", "", 500.0)])),
     );
-    assert_eq!(status(&often, "storage.durability"), Status::Suspected);
+    assert_eq!(status(&often, "storage.durability"), Status::Likely);
 }
 
 #[test]
@@ -388,7 +389,7 @@ fn the_network_is_told_apart_by_peers_drops_overflows_and_delayed_acknowledgemen
     let found = judged(&step(), &[("tcp.listen_overflows", 300.0)], Some(&outside));
     assert_eq!(
         (found[0].cause.as_str(), found[0].status),
-        ("network.accept_queue", Status::Guilty),
+        ("network.accept_queue", Status::Confirmed),
         "{found:#?}"
     );
 }
@@ -452,17 +453,17 @@ fn a_client_that_is_the_limit_says_why() {
     );
     assert_eq!(
         (found[0].cause.as_str(), found[0].status),
-        ("client.saturated", Status::Guilty)
+        ("client.saturated", Status::Confirmed)
     );
     assert!(found[0].evidence[0].contains("99 %"));
     assert_eq!(
         status(&judged(&told, &[], None), "client.saturated"),
-        Status::Suspected
+        Status::Likely
     );
 }
 
 #[test]
-fn nobody_but_the_load_generator_is_guilty_on_an_untrusted_row() {
+fn nobody_but_the_load_generator_is_confirmed_on_an_untrusted_row() {
     let told = StepFigures {
         client_saturated: Some("its 1 CPU was 99 % busy".into()),
         ..step()
@@ -480,7 +481,7 @@ fn nobody_but_the_load_generator_is_guilty_on_an_untrusted_row() {
     let mut found = judged(&told, &[], Some(&followed(&rows)));
     assert_eq!(
         (status(&found, "app.wait"), found[0].cause.as_str()),
-        (Status::Guilty, "app.wait")
+        (Status::Confirmed, "app.wait")
     );
     doubt(&mut found, "the client was the limit");
     assert_eq!(
@@ -488,11 +489,11 @@ fn nobody_but_the_load_generator_is_guilty_on_an_untrusted_row() {
             status(&found, "app.wait"),
             status(&found, "client.saturated")
         ),
-        (Status::Suspected, Status::Guilty)
+        (Status::Likely, Status::Confirmed)
     );
     assert_eq!(
         found[0].cause, "client.saturated",
-        "who is guilty comes first: {found:#?}"
+        "who is confirmed comes first: {found:#?}"
     );
     assert!(
         says(
@@ -524,8 +525,7 @@ fn what_follows_from_what_is_said_once_on_an_untrusted_row() {
     doubt(&mut found, "one in ten failed");
     let saturated = found.iter().find(|f| f.cause == "cpu.saturated").unwrap();
     assert_eq!(
-        saturated
-            .evidence
+        wording::evidence(saturated)
             .iter()
             .filter(|e| e.contains("follows from app.work"))
             .count(),
@@ -540,7 +540,7 @@ fn steal_is_the_hosts() {
 }
 
 #[test]
-fn what_only_a_comparison_can_prove_is_suspected_at_most() {
+fn what_only_a_comparison_can_prove_is_likely_at_most() {
     let extra: [Row; 2] = [
         (Layer::Kernel, "kernel: read", "", &[], [900.0; 3]),
         (Layer::Application, "server user code", "", &[], [900.0; 3]),
@@ -554,7 +554,7 @@ fn what_only_a_comparison_can_prove_is_suspected_at_most() {
         Some(&followed(&extra)),
     );
     for cause in ["syscall.entry", "cpu.mitigation", "app.work"] {
-        assert_eq!(status(&found, cause), Status::Suspected, "{cause}");
+        assert_eq!(status(&found, cause), Status::Likely, "{cause}");
     }
 }
 
@@ -577,7 +577,7 @@ fn filters_before_each_call_are_no_code_of_the_servers() {
     // What is left of the code is 24 % by its middle and may be 33: less than much, and not surely.
     assert_eq!(
         (status(&found, "app.work"), status(&found, "syscall.entry")),
-        (Status::NotJudged, Status::Suspected),
+        (Status::NotObserved, Status::Likely),
         "{found:#?}"
     );
     assert!(
@@ -590,17 +590,17 @@ fn filters_before_each_call_are_no_code_of_the_servers() {
     );
     // Without a filter, and with one whose work ticks do not show, the code is the server's.
     let found = judged(&step(), &ticks, Some(&followed(&extra)));
-    assert_eq!(status(&found, "app.work"), Status::Suspected);
+    assert_eq!(status(&found, "app.work"), Status::Likely);
     let found = judged(
         &step(),
         &[("server.seccomp.filters", 1.0)],
         Some(&followed(&extra)),
     );
-    assert_eq!(status(&found, "app.work"), Status::Suspected);
+    assert_eq!(status(&found, "app.work"), Status::Likely);
 }
 
 #[test]
-fn without_followed_requests_counters_point_and_nobody_is_guilty() {
+fn without_followed_requests_counters_point_and_nothing_is_confirmed() {
     for (cause, with) in [
         (
             "cpu.quota",
@@ -624,13 +624,13 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
         ("memory.limit", &[("memory.swap_in.pages", 9000.0)]),
     ] {
         let found = judged(&step(), with, None);
-        assert_eq!(status(&found, cause), Status::Suspected, "{cause}");
+        assert_eq!(status(&found, cause), Status::Likely, "{cause}");
         assert!(
             says(&found, cause, "CAP_PERFMON"),
             "{cause}: it says what would allow following"
         );
         assert!(
-            found.iter().all(|f| f.status != Status::Guilty),
+            found.iter().all(|f| f.status != Status::Confirmed),
             "{found:#?}"
         );
     }
@@ -642,18 +642,18 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
     };
     assert_eq!(
         (shaped(0.0), shaped(1.0)),
-        (Status::Cleared, Status::NotJudged),
+        (Status::RuledOut, Status::NotObserved),
         "what a shaper queues it need not drop"
     );
     assert_eq!(
         status(&judged(&step(), &[], None), "network.shaping"),
-        Status::NotJudged,
+        Status::NotObserved,
         "nobody looked whether the network limits"
     );
     let sleeping = judged(&step(), &[("server.blocked.lock.seconds", 900.0)], None);
     assert_eq!(
         status(&sleeping, "app.lock"),
-        Status::NotJudged,
+        Status::NotObserved,
         "sleeping threads convict nobody"
     );
     let nothing = suspects(&Facts::of(
@@ -662,7 +662,7 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
         None,
     ));
     assert!(
-        nothing.len() > 20 && nothing.iter().all(|f| f.status == Status::NotJudged),
+        nothing.len() > 20 && nothing.iter().all(|f| f.status == Status::NotObserved),
         "where nothing was read, nobody is judged"
     );
     assert!(
@@ -675,7 +675,7 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
     );
 }
 
-/// Sixty per cent of a request on the way were cleared because nobody had counted late acknowledgements.
+/// Sixty per cent of a request on the way were ruled out because nobody had counted late acknowledgements.
 #[test]
 fn acknowledgements_that_nobody_counted_clear_no_network() {
     let of = |way_us: f64| {
@@ -696,7 +696,7 @@ fn acknowledgements_that_nobody_counted_clear_no_network() {
     let found = of(600.0);
     assert_eq!(
         status(&found, "network.shaping"),
-        Status::NotJudged,
+        Status::NotObserved,
         "{found:#?}"
     );
     assert!(
@@ -705,14 +705,14 @@ fn acknowledgements_that_nobody_counted_clear_no_network() {
     );
     assert_eq!(
         status(&of(1.0), "network.shaping"),
-        Status::Cleared,
+        Status::RuledOut,
         "next to nothing is spent there, whatever it is"
     );
 }
 
-/// Major faults alone cleared it, with swapping that nobody had read.
+/// Major faults alone ruled it out, with swapping that nobody had read.
 #[test]
-fn memory_is_not_cleared_by_half_of_what_tells() {
+fn memory_is_not_ruled_out_by_half_of_what_tells() {
     let of = |left_out: &[&str]| {
         let read = QUIET
             .iter()
@@ -721,9 +721,9 @@ fn memory_is_not_cleared_by_half_of_what_tells() {
         let read = Readings::by("all", "made up", read);
         status(&suspects(&Facts::of(&step(), &read, None)), "memory.limit")
     };
-    assert_eq!(of(&[]), Status::Cleared);
+    assert_eq!(of(&[]), Status::RuledOut);
     for left_out in ["memory.swap_in.pages", "server.faults.major"] {
-        assert_eq!(of(&[left_out]), Status::NotJudged, "{left_out}");
+        assert_eq!(of(&[left_out]), Status::NotObserved, "{left_out}");
     }
 }
 
@@ -737,10 +737,10 @@ fn pages_that_are_read_again_for_lack_of_memory_are_no_slow_disk() {
     let found = judged(&step(), &lacking, Some(&from_disk()));
     assert_eq!(
         (found[0].cause.as_str(), found[0].status),
-        ("memory.limit", Status::Guilty),
+        ("memory.limit", Status::Confirmed),
         "{found:#?}"
     );
-    assert_eq!(status(&found, "storage.latency"), Status::Suspected);
+    assert_eq!(status(&found, "storage.latency"), Status::Likely);
     // Files that are read for the first time, and commits, wait for the disk.
     for with in [
         [
@@ -752,7 +752,7 @@ fn pages_that_are_read_again_for_lack_of_memory_are_no_slow_disk() {
         let found = judged(&step(), &with, Some(&from_disk()));
         assert_eq!(
             status(&found, "storage.latency"),
-            Status::Guilty,
+            Status::Confirmed,
             "{with:?}"
         );
     }
@@ -766,7 +766,7 @@ fn every_rule_is_of_a_cause_of_the_registry() {
 }
 
 #[test]
-fn idle_cpus_are_not_saturated_and_uncounted_calls_are_not_judged() {
+fn idle_cpus_are_not_saturated_and_uncounted_calls_are_not_observed() {
     // 0.15 of 2 CPUs, which the server's threads wait for all the same: one of them had it.
     let idle = [("server.user.seconds", 1.0), ("server.kernel.seconds", 0.5)];
     let found = judged(
@@ -776,7 +776,7 @@ fn idle_cpus_are_not_saturated_and_uncounted_calls_are_not_judged() {
     );
     assert_eq!(
         status(&found, "cpu.saturated"),
-        Status::Cleared,
+        Status::RuledOut,
         "{found:#?}"
     );
     assert!(says(&found, "cpu.saturated", "0.1500 of 2 CPUs"));
@@ -788,7 +788,7 @@ fn idle_cpus_are_not_saturated_and_uncounted_calls_are_not_judged() {
     let found = suspects(&Facts::of(&step(), &read, Some(&followed(&kernel))));
     assert_eq!(
         status(&found, "syscall.entry"),
-        Status::NotJudged,
+        Status::NotObserved,
         "{found:#?}"
     );
 }
@@ -807,7 +807,7 @@ fn what_is_told_of_another_cause_says_so_in_its_data() {
     assert_eq!(
         (of("cpu.affinity").status, &of("cpu.affinity").relation),
         (
-            Status::NotJudged,
+            Status::NotObserved,
             &Some(Relation::ToldOf("cpu.quota".into()))
         )
     );
@@ -829,14 +829,14 @@ fn more_threads_than_cpus_follows_from_their_work() {
         .map(|f| f.cause.as_str())
         .collect();
     assert_eq!(names, ["app.work", "cpu.saturated"], "{found:#?}");
-    assert!(says(&found, "cpu.saturated", "follows from app.work"));
+    assert_eq!(chain::follows_from(&found[1]), Some("app.work"));
 }
 
 #[test]
 fn a_tracer_and_audit_rules_are_told() {
     let kernel: [Row; 1] = [(Layer::Kernel, "kernel: read", "", &[], [900.0; 3])];
     let found = judged(&step(), &[("server.traced", 1.0)], Some(&followed(&kernel)));
-    assert_eq!(status(&found, "kernel.trace"), Status::Suspected);
+    assert_eq!(status(&found, "kernel.trace"), Status::Likely);
     let found = judged(&step(), &[("audit.rules", 3.0)], Some(&followed(&kernel)));
     assert!(says(&found, "kernel.trace", "3 audit rules"));
     for (name, words) in [
@@ -845,7 +845,7 @@ fn a_tracer_and_audit_rules_are_told() {
         ("tracing.programs", "2 programs in the kernel"),
     ] {
         let found = judged(&step(), &[(name, 2.0)], Some(&followed(&kernel)));
-        assert_eq!(status(&found, "kernel.trace"), Status::Suspected, "{name}");
+        assert_eq!(status(&found, "kernel.trace"), Status::Likely, "{name}");
         assert!(says(&found, "kernel.trace", words), "{found:#?}");
     }
     assert_eq!(
@@ -853,7 +853,7 @@ fn a_tracer_and_audit_rules_are_told() {
             &judged(&step(), &[], Some(&followed(&kernel))),
             "kernel.trace"
         ),
-        Status::Cleared
+        Status::RuledOut
     );
     // What could not be seen clears nobody.
     let read = QUIET
@@ -862,7 +862,7 @@ fn a_tracer_and_audit_rules_are_told() {
         .map(|(k, v)| ((*k).to_owned(), *v));
     let read = Readings::by("all", "made up", read);
     let found = suspects(&Facts::of(&step(), &read, Some(&followed(&kernel))));
-    assert_eq!(status(&found, "kernel.trace"), Status::NotJudged);
+    assert_eq!(status(&found, "kernel.trace"), Status::NotObserved);
     assert!(
         says(&found, "kernel.trace", "tracing.events is not known"),
         "{found:#?}"
@@ -880,13 +880,13 @@ fn a_service_of_which_nothing_is_asked_accuses_nothing() {
     ];
     assert_eq!(
         of(&unasked),
-        Status::NotJudged,
+        Status::NotObserved,
         "its threads wait for clients"
     );
     assert_eq!(
         of(&unasked[..1]),
-        Status::Guilty,
+        Status::Confirmed,
         "a program that does not listen waits for somebody"
     );
-    assert_eq!(of(&unasked[1..]), Status::Guilty);
+    assert_eq!(of(&unasked[1..]), Status::Confirmed);
 }

@@ -105,7 +105,7 @@ pub struct Args {
     /// Sample /proc even where tracepoints are allowed
     #[arg(long, conflicts_with = "run")]
     sampling: bool,
-    /// Also show what cleared each suspect
+    /// Also show what rules each suspect out
     #[arg(long)]
     wide: bool,
     /// No progress, no notes

@@ -162,7 +162,7 @@ fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
         "{}",
         browser.text(".headline")
     );
-    // Records of an older version, whose requests were not followed, make a cause suspected at most: no part of the
+    // Records of an older version, whose requests were not followed, make a cause likely at most: no part of the
     // change is marked as its.
     assert!(
         browser.text("#waterfall").contains("lock wait (futex)"),
@@ -170,7 +170,7 @@ fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
         browser.text("#waterfall")
     );
     assert_eq!(
-        browser.run("return document.querySelector('#waterfall tr.guilty') === null"),
+        browser.run("return document.querySelector('#waterfall tr.confirmed') === null"),
         json!(true)
     );
     let first = browser.text("#rows tbody tr");

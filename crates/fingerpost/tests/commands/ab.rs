@@ -116,7 +116,7 @@ fn a_change_is_measured_by_itself_and_said_to_make_the_difference() {
         .iter()
         .find(|c| c["cause"] == "app.setting")
         .unwrap();
-    assert_eq!(setting["status"], "guilty", "{setting:#}");
+    assert_eq!(setting["status"], "confirmed", "{setting:#}");
     assert!(
         setting["evidence"][0]
             .as_str()

@@ -48,14 +48,14 @@ fn a_command_that_sleeps_is_explained_as_sleeping_in_both_ways() {
             .sum();
         assert!((parts + e["budget"]["unexplained"].as_f64().unwrap() - 1.0).abs() < 1e-6);
         assert!(e["budget"]["seconds_per_transaction"].as_f64().unwrap() >= 0.7);
-        let guilty = e["findings"]
+        let confirmed = e["findings"]
             .as_array()
             .unwrap()
             .iter()
-            .filter(|f| f["status"] == "guilty")
+            .filter(|f| f["status"] == "confirmed")
             .count();
         assert!(
-            e.get("paths").is_some() || guilty == 0,
+            e.get("paths").is_some() || confirmed == 0,
             "what was not followed convicts nobody: {e:#}"
         );
     }
@@ -130,7 +130,7 @@ fn a_command_is_ended_when_its_time_is_up() {
 fn the_picture_and_the_table_are_for_people() {
     let output = explain(&["--", "sleep", "0.7"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    for word in ["time", "suspect", "verdict", "cleared", "█"] {
+    for word in ["time", "suspect", "verdict", "ruled out", "█"] {
         assert!(text.contains(word), "no “{word}” in {text}");
     }
     assert!(
@@ -200,7 +200,7 @@ fn a_run_is_explained_from_its_file_alone() {
             e["findings"][0]["cause"].as_str(),
             e["findings"][0]["status"].as_str()
         ),
-        (Some("database"), Some("app.lock"), Some("guilty"))
+        (Some("database"), Some("app.lock"), Some("confirmed"))
     );
     assert!((share(e, "waiting for a lock", "") - 0.75).abs() < 1e-9);
     assert!(
@@ -259,7 +259,7 @@ impl Drop for Loops {
     }
 }
 
-/// What once stood in the same text as processes' names: a neighbour that chose one of these was cleared.
+/// What once stood in the same text as processes' names: a neighbour that chose one of these was ruled out.
 #[test]
 fn neighbours_are_accused_whatever_they_call_themselves() {
     for name in ["idle CPU", "the client"] {
@@ -281,7 +281,7 @@ fn neighbours_are_accused_whatever_they_call_themselves() {
         };
         let contention = finding("cpu.contention").expect("contention was looked at");
         assert!(
-            ["guilty", "suspected"].contains(&contention["status"].as_str().unwrap()),
+            ["confirmed", "likely"].contains(&contention["status"].as_str().unwrap()),
             "beside loops that are called “{name}”: {contention:#}"
         );
         assert!(

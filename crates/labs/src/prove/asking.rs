@@ -57,7 +57,7 @@ fn helped(causes: &[Finding], experiments: &[Experiment]) -> Vec<Finding> {
         .iter()
         .filter(helped)
         .map(|f| Finding {
-            status: Status::Suspected,
+            status: Status::Likely,
             ..f.clone()
         })
         .collect()
@@ -98,9 +98,10 @@ mod tests {
         let finding = |cause: &str| Finding {
             cause: cause.into(),
             layer: Layer::Scheduler,
-            status: Status::Guilty,
+            status: Status::Confirmed,
             share: 0.5,
             evidence: Vec::new(),
+            step: None,
             relation: None,
         };
         let causes = [finding("cpu.quota"), finding("cpu.affinity")];
@@ -128,7 +129,7 @@ mod tests {
                 .iter()
                 .map(|f| (f.cause.as_str(), f.status))
                 .collect::<Vec<_>>(),
-            [("cpu.quota", Status::Suspected)]
+            [("cpu.quota", Status::Likely)]
         );
         assert!(helped(&causes, &[]).is_empty());
     }

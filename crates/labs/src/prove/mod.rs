@@ -114,9 +114,10 @@ mod tests {
         Finding {
             cause: cause.into(),
             layer: Layer::Scheduler,
-            status: Status::Guilty,
+            status: Status::Confirmed,
             share: 0.5,
             evidence: Vec::new(),
+            step: None,
             relation: None,
         }
     }

@@ -26,14 +26,14 @@ macro_rules! thresholds {
 
 // Name, figure, what it is a threshold of, and who says so.
 thresholds! {
-    /// What a cause that its evidence singles out is guilty from: the whole interval must lie above it.
-    GUILTY = 0.10, "share of a request's time, or of the difference",
+    /// What a cause that its evidence singles out is confirmed from: the whole interval must lie above it.
+    CONFIRMED = 0.10, "share of a request's time, or of the difference",
         "a convention: what takes a tenth of the time is the least that is worth a repair; no measurement is behind it";
-    /// What a cause is suspected from.
-    SUSPECTED = 0.05, "share of a request's time, or of the difference", "a convention: half of what makes guilty";
-    /// Above it nobody is guilty.
+    /// What a cause is likely from.
+    LIKELY = 0.05, "share of a request's time, or of the difference", "a convention: half of what confirms";
+    /// Above it nothing is confirmed.
     NOT_FOLLOWED = 0.15, "share of requests' time that could not be followed",
-        "by its meaning: it could hold half as much again as the least that makes guilty";
+        "by its meaning: it could hold half as much again as the least that confirms";
     MORE_OF_A_COUNT = 1.5, "times as many of a transaction for a count to have grown",
         "counts of calls that nobody changed varied by up to 1.47, those that were planted came from nothing or grew \
          49-fold (labs/tests/recorded)";
@@ -42,8 +42,8 @@ thresholds! {
          where between";
     LONGER_WAIT = 1.2, "times as long for a wait to have grown",
         "a convention, beside the part of the change that it must make; no measurement is behind it";
-    GOOD_PART = GUILTY.value, "part of the change that a place must make",
-        "as for guilty: no cause is accused for a smaller part";
+    GOOD_PART = CONFIRMED.value, "part of the change that a place must make",
+        "as for confirmed: no cause is accused for a smaller part";
     SLOWER_CODE = 1.05, "times as long for code to take longer",
         "code that nobody changed took 0.97 to 1.05 times as long, 0.99 to 1.01 with nothing planted \
          (labs/tests/recorded)";
@@ -59,7 +59,7 @@ thresholds! {
          measurement is behind it";
     /// What a transaction does more of, so that its longer time says nothing of the CPU.
     MORE_TO_DO = 1.3, "times as many faults or calls of a transaction for it to have more to do",
-        "a convention: it only keeps the CPU from being accused, so that it is lower than what makes guilty; no \
+        "a convention: it only keeps the CPU from being accused, so that it is lower than what confirms; no \
          measurement is behind it";
     /// Calls of a transaction below which more of them are little work.
     FEW_CALLS = 10.0, "calls of a transaction that are few",
@@ -78,7 +78,7 @@ thresholds! {
     LITTLE_OF_CPUS = 0.05, "CPUs that others use, and take nothing",
         "without a plant at most 0.02, but for the kernel's own threads beside a server that syncs \
          (labs/tests/recorded)";
-    MUCH_WORK = 0.25, "share of a request for work that a server is for, or the load generator's, to be suspected",
+    MUCH_WORK = 0.25, "share of a request for work that a server is for, or the load generator's, to be likely",
         "a convention: one run cannot tell whether it is too much; no measurement is behind it";
     OTHERS_BESIDE_OURS = 0.5, "others' I/O, as a part of the server's, that competes",
         "a convention; with the plant it was 930 times as much (labs/tests/recorded)";
@@ -196,9 +196,9 @@ thresholds! {
     SAME_COUNTERS = 0.02, "part by which counters of an operation, or clock rates, may differ and be the same",
         "a convention: a fiftieth; no measurement is behind it";
     PART_OF_WORK = 1.0 / 3.0,
-        "part of the user-mode probes that must be slower for another processor to be suspected where most are not",
+        "part of the user-mode probes that must be slower for another processor to be likely where most are not",
         "a convention: which of two processors is ahead depends on the work; no measurement is behind it";
-    MOST_OF_GROUP = 2.0 / 3.0, "part of the rows of a subsystem that must be slower for its cause to be guilty",
+    MOST_OF_GROUP = 2.0 / 3.0, "part of the rows of a subsystem that must be slower for its cause to be confirmed",
         "a convention: two thirds; no measurement is behind it";
     MORE_STOLEN_SECONDS = 1.0, "seconds by which the hypervisor must have taken more from one run than from the other",
         "a convention: of a run of a minute on one CPU a sixtieth; no measurement is behind it";

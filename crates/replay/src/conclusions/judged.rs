@@ -88,7 +88,7 @@ impl Judged {
         holds: impl FnOnce(Status, &str) -> bool,
     ) -> Judged {
         match said {
-            Some((status, figure)) if status != Status::NotJudged => {
+            Some((status, figure)) if status != Status::NotObserved => {
                 Judged::by(holds(status, &figure), figure)
             }
             _ => Judged::not(MISSING),
@@ -149,13 +149,13 @@ mod tests {
             Judged::below(&e(nan, nan), 2.0, "x".into()),
             Judged::not(MISSING)
         );
-        let by = |said| Judged::by_cause(said, |status, _| status == Status::Cleared).answer;
+        let by = |said| Judged::by_cause(said, |status, _| status == Status::RuledOut).answer;
         assert_eq!(by(None), Answer::NotMeasured);
         assert_eq!(
-            by(Some((Status::NotJudged, "nothing is known".into()))),
+            by(Some((Status::NotObserved, "nothing is known".into()))),
             Answer::NotMeasured
         );
-        assert_eq!(by(Some((Status::Guilty, "60 %".into()))), Answer::False);
-        assert_eq!(by(Some((Status::Cleared, "2 %".into()))), Answer::True);
+        assert_eq!(by(Some((Status::Confirmed, "60 %".into()))), Answer::False);
+        assert_eq!(by(Some((Status::RuledOut, "2 %".into()))), Answer::True);
     }
 }

@@ -117,8 +117,8 @@ pub static LIST: &[Conclusion] = &[
         "Part of the gain of 10.1 comes from paging less; how much is not known.",
         || {
             let suspected =
-                status(&between("launch-10.0.4", "launch-10.1"), "memory.paging") == Some(Status::Suspected);
-            Judged::by(suspected, "memory.paging is suspected, with no share of its own".into())
+                status(&between("launch-10.0.4", "launch-10.1"), "memory.paging") == Some(Status::Likely);
+            Judged::by(suspected, "memory.paging is likely, with no share of its own".into())
         },
         Here::Never(TWO_SYSTEMS),
     ),

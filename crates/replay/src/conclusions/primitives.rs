@@ -28,7 +28,7 @@ pub static LIST: &[Conclusion] = &[
          matters.",
         || {
             Judged::by_cause(said(&g5(), "cpu.speed"), |status, figure| {
-                status == Status::Cleared && figure.contains("8 % faster")
+                status == Status::RuledOut && figure.contains("8 % faster")
             })
         },
         Here::Never(TWO_SYSTEMS),
@@ -39,7 +39,7 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = g5();
             let ratios = CREATION.map(|p| ratio(&c, p));
-            let guilty = status(&c, "kernel.process") == Some(Status::Guilty);
+            let guilty = status(&c, "kernel.process") == Some(Status::Confirmed);
             let [fork, exec, shell] = ratios;
             Judged::by(
                 guilty && ratios.iter().all(|r| *r > 2.0),
@@ -135,7 +135,7 @@ pub static LIST: &[Conclusion] = &[
             let times = ratio(&c, "syscall.null");
             let found = said(&c, "syscall.entry")
                 .map(|(status, why)| (status, format!("{times:.1} times for the null call; {why}")));
-            Judged::by_cause(found, |status, _| status == Status::Guilty)
+            Judged::by_cause(found, |status, _| status == Status::Confirmed)
         },
         Here::By(|run| own::against_mac(run, &[("syscall.null", "the null call", 3.0)]), "syscall.null"),
     ),
@@ -154,7 +154,7 @@ pub static LIST: &[Conclusion] = &[
         "Opening a TCP connection is quick on the G5 under Linux and much slower under Mac OS X.",
         || {
             let c = g5();
-            let guilty = status(&c, "network.stack") == Some(Status::Guilty);
+            let guilty = status(&c, "network.stack") == Some(Status::Confirmed);
             let slower = row(&c, "ipc.tcp_connect").verdict == Verdict::Slower;
             Judged::by(guilty && slower, format!("{:.1} times", ratio(&c, "ipc.tcp_connect")))
         },

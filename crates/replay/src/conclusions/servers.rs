@@ -144,7 +144,7 @@ pub static LIST: &[Conclusion] = &[
             let [peak, link] = ["net.out.peak.mbit_s", "net.link.mbit_s"].map(|n| total("opteron-850-linux", n));
             let found =
                 said(&g5(), "network.shaping").map(|(status, why)| (status, format!("{why}; the peak is {peak:.0}")));
-            Judged::by_cause(found, |status, _| status == Status::Cleared && peak < 0.5 * link)
+            Judged::by_cause(found, |status, _| status == Status::RuledOut && peak < 0.5 * link)
         },
         Here::Never("client and server are on one machine here"),
     ),
@@ -187,8 +187,8 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = g5();
             let found = [status(&c, "network.stack"), status(&c, "kernel.scaling")];
-            let figure = "network.stack guilty by its own rows, kernel.scaling suspected: no row proves it".to_owned();
-            Judged::by(found == [Some(Status::Guilty), Some(Status::Suspected)], figure)
+            let figure = "network.stack is confirmed by its own rows, kernel.scaling likely: no row proves it".to_owned();
+            Judged::by(found == [Some(Status::Confirmed), Some(Status::Likely)], figure)
         },
         Here::Never(TWO_SYSTEMS),
     ),
@@ -298,13 +298,13 @@ fn os_not_cpu() -> Judged {
         )
     });
     Judged::by_cause(cpu, |status, _| {
-        status == Status::Cleared && c.headline.contains("the operating system, not the CPU")
+        status == Status::RuledOut && c.headline.contains("the operating system, not the CPU")
     })
 }
 
 /// Whether the two systems on the G5, compared, clear a cause.
 fn cleared(cause: &str) -> Judged {
-    Judged::by_cause(said(&g5(), cause), |status, _| status == Status::Cleared)
+    Judged::by_cause(said(&g5(), cause), |status, _| status == Status::RuledOut)
 }
 
 /// The share of one client's throughput at a point of Mac OS X's curve, within a twentieth of what was said.

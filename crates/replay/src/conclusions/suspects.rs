@@ -70,9 +70,9 @@ pub static LIST: &[Conclusion] = &[
          kernel, cost something by themselves.",
         || {
             let c = g5();
-            let evidence = c.causes.iter().find(|f| f.cause == "kernel.scaling" && f.status == Status::Suspected);
+            let evidence = c.causes.iter().find(|f| f.cause == "kernel.scaling" && f.status == Status::Likely);
             let longer = evidence.and_then(|f| f.evidence.iter().find(|line| line.contains("longer with one client")));
-            Judged::by(longer.is_some(), longer.map_or("kernel.scaling is not suspected".into(), String::clone))
+            Judged::by(longer.is_some(), longer.map_or("kernel.scaling is not likely".into(), String::clone))
         },
         Here::Never(TWO_SYSTEMS),
     ),

@@ -216,7 +216,7 @@ pub static LIST: &[Conclusion] = &[
             let fault = c.causes.iter().find(|f| f.cause == apart::FIRST_TOUCH);
             let figure = apart().iter().map(|a| format!("{:.2}", a.fault)).collect::<Vec<_>>().join(" and ");
             Judged::by(
-                fault.is_some_and(|f| f.status == Status::Cleared),
+                fault.is_some_and(|f| f.status == Status::RuledOut),
                 format!("{figure} times, which the figures do not resolve"),
             )
         },

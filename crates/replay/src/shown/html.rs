@@ -79,8 +79,8 @@ fn documents(replay: &Replay) -> (Vec<Section>, Vec<Section>) {
 fn conclusion(c: &Concluded) -> Markup {
     // The classes of findings: what is contradicted here stands out, nothing else does.
     let class = match c.here.answer {
-        Answer::True | Answer::NotResolved | Answer::NotMeasured => "cleared",
-        Answer::False => "guilty",
+        Answer::True | Answer::NotResolved | Answer::NotMeasured => "ruled-out",
+        Answer::False => "confirmed",
     };
     html! {
         li class=(class) {

@@ -162,7 +162,7 @@ mod tests {
         };
         assert_eq!(
             (e.findings[0].cause.as_str(), e.findings[0].status),
-            ("cpu.quota", fingerpost_record::Status::Guilty)
+            ("cpu.quota", fingerpost_record::Status::Confirmed)
         );
     }
 }

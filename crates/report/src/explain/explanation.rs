@@ -44,7 +44,7 @@ pub struct Explanation {
     /// What the server's threads did, where no request could be followed, or too little of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<State>,
-    /// Guilty, suspected, cleared and not judged.
+    /// Confirmed, likely, ruled out and not observed.
     pub findings: Vec<Finding>,
     /// What was changed to decide between causes, and what the requests said.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_group_is_named_and_idle_ones_are_cleared() {
+    fn a_busy_group_is_named_and_idle_ones_are_ruled_out() {
         let busy = told(
             "control groups' counters",
             &[

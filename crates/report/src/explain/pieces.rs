@@ -1,7 +1,7 @@
 //! Pieces of several screens: a share as a bar of cells, the table of suspects, and what a server's threads did.
 
 use fingerpost_diagnose::threads::State;
-use fingerpost_diagnose::wording::overlapping;
+use fingerpost_diagnose::wording::{self, overlapping};
 use fingerpost_record::{Finding, Status};
 
 use crate::grid::{Align, Grid, Line};
@@ -21,9 +21,9 @@ pub(super) fn bar(start: f64, share: f64) -> String {
 
 pub(crate) fn tone(status: Status) -> Tone {
     match status {
-        Status::Guilty => Tone::Bad,
-        Status::Suspected => Tone::Doubtful,
-        Status::Cleared | Status::NotJudged => Tone::Faint,
+        Status::Confirmed => Tone::Bad,
+        Status::Likely => Tone::Doubtful,
+        Status::RuledOut | Status::NotObserved => Tone::Faint,
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn suspects_grid(findings: &[Finding], evidence: usize) -> Grid {
             tone(f.status),
         ));
         grid.lines.extend(
-            f.evidence
+            wording::evidence(f)
                 .iter()
                 .take(evidence)
                 .map(|e| Line::Note(clean(e), Tone::Faint)),
@@ -101,7 +101,7 @@ pub(crate) fn thread_cells(s: &State) -> [String; 4] {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::Layer;
+    use fingerpost_record::{Layer, Relation};
 
     use super::*;
     use crate::style::Style;
@@ -123,9 +123,10 @@ mod tests {
         let of = |cause: &str, share: f64, evidence: &str| Finding {
             cause: cause.into(),
             layer: Layer::Kernel,
-            status: Status::Suspected,
+            status: Status::Likely,
             share,
             evidence: ["first", "second", evidence].map(str::to_owned).to_vec(),
+            step: None,
             relation: None,
         };
         let told = |findings: &[Finding]| suspects_grid(findings, 2).render(&Style::default());
@@ -147,11 +148,10 @@ mod tests {
             "{both}"
         );
         // What it follows from is told further down than is shown.
-        let follows = of(
-            "cpu.saturated",
-            0.6,
-            "it follows from app.work (more work), which comes first",
-        );
+        let follows = Finding {
+            relation: Some(Relation::FollowsFrom("app.work".into())),
+            ..of("cpu.saturated", 0.6, "")
+        };
         assert!(!told(&[of("app.work", 0.6, ""), follows]).contains("overlap"));
     }
 }

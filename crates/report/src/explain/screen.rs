@@ -31,7 +31,7 @@ pub fn render(explanations: &[Explanation], style: &Style) -> String {
         .join("\n")
 }
 
-/// One explanation: the picture, who is accused, and the names of those who are not; with `wide`, what cleared them,
+/// One explanation: the picture, who is accused, and the names of those who are not; with `wide`, what ruled them out,
 /// too.
 fn render_one(e: &Explanation, name: &str, style: &Style) -> String {
     if style.wide || e.workload == WORKLOAD {
@@ -51,7 +51,7 @@ fn render_one(e: &Explanation, name: &str, style: &Style) -> String {
         name,
         style,
     );
-    for status in [Status::Cleared, Status::NotJudged] {
+    for status in [Status::RuledOut, Status::NotObserved] {
         let of: Vec<&str> = e
             .findings
             .iter()

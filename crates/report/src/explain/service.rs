@@ -54,7 +54,7 @@ pub fn screen(e: &Explanation, style: &Style) -> String {
         }
         _ => grids.extend([threads_grid(&e.threads), suspects(e)]),
     }
-    grids.push(cleared(e));
+    grids.push(ruled_out(e));
     let shown: Vec<String> = grids
         .iter()
         .filter(|g| !g.lines.is_empty())
@@ -204,7 +204,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     );
     if paths.not_followed > TOO_LITTLE_FOLLOWED {
         let text = format!(
-            "{} of the time could not be followed: no cause is guilty by this",
+            "{} of the time could not be followed: no cause is confirmed by this",
             percent(paths.not_followed)
         );
         lines.push(Line::Note(text, Tone::Doubtful));
@@ -258,7 +258,7 @@ fn probably(e: &Explanation) -> Option<String> {
         .find(|f| f.status.accuses() && !is_of_the_load(&f.cause))?;
     let words =
         fingerpost_record::cause::cause(&first.cause).map_or(first.cause.as_str(), |c| c.label);
-    let certainty = if first.status == Status::Guilty {
+    let certainty = if first.status == Status::Confirmed {
         "The cause is"
     } else {
         "The cause may be"
@@ -435,12 +435,12 @@ fn others(paths: &Paths, programs: bool) -> Grid {
     grid
 }
 
-/// The names of those that were looked at and cleared.
-fn cleared(e: &Explanation) -> Grid {
+/// The names of those that were looked at and ruled out.
+fn ruled_out(e: &Explanation) -> Grid {
     let names: Vec<&str> = e
         .findings
         .iter()
-        .filter(|f| f.status == Status::Cleared)
+        .filter(|f| f.status == Status::RuledOut)
         .map(|f| label(&f.cause))
         .collect();
     if names.is_empty() {
@@ -449,7 +449,7 @@ fn cleared(e: &Explanation) -> Grid {
     Grid {
         columns: Vec::new(),
         lines: vec![Line::Labelled(
-            "cleared".into(),
+            "ruled out".into(),
             clean(&names.join(", ")),
             Tone::Faint,
         )],
@@ -510,7 +510,7 @@ mod tests {
         assert!(lines[3].starts_with("    The cause is: "), "{text}");
         assert!(lines[4].contains("requests/s, median"), "{text}");
         assert!(
-            text.contains("who else") && text.contains("stress") && text.contains("cleared"),
+            text.contains("who else") && text.contains("stress") && text.contains("ruled out"),
             "{text}"
         );
         assert!(
@@ -566,11 +566,12 @@ mod tests {
             status,
             share: 0.5,
             evidence: vec![],
+            step: None,
             relation: None,
         };
         e.findings = vec![
-            finding("app.work", Status::Suspected),
-            finding("cpu.quota", Status::Suspected),
+            finding("app.work", Status::Likely),
+            finding("cpu.quota", Status::Likely),
         ];
         assert_eq!(
             probably(&e).as_deref(),

@@ -1,7 +1,7 @@
-//! Where a transaction's time went, and who is suspected of what.
+//! Where a transaction's time went, and what is likely to blame.
 
 use fingerpost_diagnose::label;
-use fingerpost_diagnose::wording::{self, overlapping};
+use fingerpost_diagnose::wording::{self, evidence, overlapping};
 use fingerpost_record::{Budget, Finding, Layer, Run, Status};
 use maud::{Markup, html};
 
@@ -165,34 +165,24 @@ pub fn findings(run: &Run) -> Option<Section> {
     })
 }
 
-/// The findings, and the step that all that accuse begin with, which is then told once and not with each.
+/// The findings, and the step that all that accuse are of, which is then told once and not with each.
 fn of_one_step(run: &Run) -> (Option<String>, Vec<Finding>) {
-    let steps = run
-        .budgets
-        .iter()
-        .map(|b| full_name(&b.workload, &b.params));
-    let begins = |f: &Finding, step: &str| {
-        f.evidence.first().is_some_and(|e| {
-            e.strip_prefix(step)
-                .is_some_and(|rest| rest.starts_with(": "))
-        })
-    };
-    let accused = || run.findings.iter().filter(|f| f.status.accuses());
-    let Some(step) = steps
-        .into_iter()
-        .find(|step| accused().next().is_some() && accused().all(|f| begins(f, step)))
-    else {
-        return (None, run.findings.clone());
-    };
     let mut findings = run.findings.clone();
-    for f in findings.iter_mut().filter(|f| begins(f, &step)) {
-        f.evidence[0].drain(..step.len() + 2);
+    let mut accused = run.findings.iter().filter(|f| f.status.accuses());
+    let Some(step) = accused.next().and_then(|f| f.step.clone()) else {
+        return (None, findings);
+    };
+    if accused.any(|f| f.step.as_ref() != Some(&step)) {
+        return (None, findings);
     }
-    (Some(step), findings)
+    for f in &mut findings {
+        f.step = f.step.take().filter(|of| *of != step);
+    }
+    (Some(full_name(&step.workload, &step.params)), findings)
 }
 
-/// Suspects with their status: guilty and suspected with their evidence, then those that were cleared and by what, and
-/// those not judged and why. Of a comparison with what none of them explains.
+/// Suspects with their status: confirmed and likely with their evidence, then those that were ruled out and by what, and
+/// those not observed and why. Of a comparison with what none of them explains.
 pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup> {
     let overlap = overlapping(findings, unexplained.map(|rest| 1.0 - rest));
     let left = unexplained.unwrap_or(0.0);
@@ -203,7 +193,7 @@ pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup
     let of = |status: Status| -> Vec<&Finding> {
         findings.iter().filter(|f| f.status == status).collect()
     };
-    let rest = [Status::Cleared, Status::NotJudged].map(|status| (status, of(status)));
+    let rest = [Status::RuledOut, Status::NotObserved].map(|status| (status, of(status)));
     Some(html! {
         @if let Some(sentence) = overlap { p class="note" { (sentence) } }
         @if !named.is_empty() || left > 0.0 {
@@ -218,7 +208,7 @@ pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup
             }
         }
         @for (status, of) in rest.iter().filter(|(_, of)| !of.is_empty()) {
-            details class="cleared" {
+            details class="ruled-out" {
                 summary { (of.len()) " " (status.as_str()) }
                 ul {
                     @for f in of {
@@ -227,7 +217,7 @@ pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup
                             " "
                             span class="layer" { (term(&clean(&f.cause))) ", " (f.layer.as_str()) }
                             " – "
-                            (clean(&f.evidence.join("; ")))
+                            (clean(&evidence(f).join("; ")))
                         }
                     }
                 }
@@ -237,12 +227,12 @@ pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup
 }
 
 fn suspect(f: &Finding) -> Markup {
-    let guilty = f.status == Status::Guilty;
+    let confirmed = f.status == Status::Confirmed;
     html! {
-        li class=(if guilty { "guilty" } else { "suspected" }) {
+        li class=(if confirmed { "confirmed" } else { "likely" }) {
             div class="who" {
                 span class="status" {
-                    @if guilty { span aria-hidden="true" { "☞ " } (term("guilty")) } @else { (term("suspected")) }
+                    @if confirmed { span aria-hidden="true" { "☞ " } (term("confirmed")) } @else { (term("likely")) }
                 }
                 strong { (clean(label(&f.cause))) }
                 span class="layer" { (term(&clean(&f.cause))) ", " (f.layer.as_str()) }
@@ -252,8 +242,8 @@ fn suspect(f: &Finding) -> Markup {
                     span class="share" { (SHARE_NOT_KNOWN) }
                 }
             }
-            (cells::share(f.share, if guilty { "guilty" } else { "suspected" }))
-            ul { @for e in &f.evidence { li { (clean(e)) } } }
+            (cells::share(f.share, if confirmed { "confirmed" } else { "likely" }))
+            ul { @for e in evidence(f) { li { (clean(&e)) } } }
         }
     }
 }

@@ -124,7 +124,7 @@ mod tests {
             }
         }
         assert_eq!(
-            definition("Guilty"),
+            definition("Confirmed"),
             Some("the evidence shows that it is a cause: see What to trust".into())
         );
         assert!(definition("cpu.quota").is_some_and(|m| m.contains("quota")));
@@ -154,11 +154,11 @@ mod tests {
     #[test]
     fn words_without_a_meaning_stay_text_and_meanings_are_escaped() {
         assert_eq!(term("<b>").into_string(), "&lt;b&gt;");
-        let guilty = term("guilty").into_string();
+        let confirmed = term("confirmed").into_string();
         assert!(
-            guilty.starts_with("<abbr class=\"term\" tabindex=\"0\" title=\"the evidence")
-                && guilty.ends_with(">guilty</abbr>"),
-            "{guilty}"
+            confirmed.starts_with("<abbr class=\"term\" tabindex=\"0\" title=\"the evidence")
+                && confirmed.ends_with(">confirmed</abbr>"),
+            "{confirmed}"
         );
         assert_eq!(plain("a [b](c) `d` [e"), "a b d [e");
     }

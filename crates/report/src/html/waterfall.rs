@@ -24,13 +24,13 @@ struct Line {
     kind: &'static str,
 }
 
-/// The waterfall as a table with a floating bar in each row. Parts that a guilty cause moves name it, where they go the
+/// The waterfall as a table with a floating bar in each row. Parts that a confirmed cause moves name it, where they go the
 /// way that the whole does: of two sides it is the slower one's cause, whichever comes first.
 pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
     let lines = lines(fall);
     let axis = Axis::over(lines.iter().flat_map(|l| [l.from * 1e9, l.to * 1e9]));
     let way = kind_of(fall.new_seconds - fall.base_seconds);
-    let guilty = |line: &Line| {
+    let confirmed = |line: &Line| {
         let moves = |f: &&Finding| {
             line.of
                 .as_ref()
@@ -38,7 +38,7 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
         };
         causes
             .iter()
-            .filter(|f| f.status == Status::Guilty)
+            .filter(|f| f.status == Status::Confirmed)
             .find(moves)
     };
     html! {
@@ -50,18 +50,18 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
                     (graphic_head("time of one transaction", cells::interval_head(&axis, Unit::Nanoseconds)))
                 } }
                 tbody { @for line in &lines {
-                    @let named = if line.kind == way { guilty(line) } else { None };
-                    tr class=(if named.is_some() { "guilty" } else { line.kind }) {
+                    @let named = if line.kind == way { confirmed(line) } else { None };
+                    tr class=(if named.is_some() { "confirmed" } else { line.kind }) {
                         th scope="row" {
                             (clean(&line.name))
                             @if let Some(f) = named {
-                                span class="accused" { span aria-hidden="true" { "☞ " } "guilty: " (clean(&f.cause)) }
+                                span class="accused" { span aria-hidden="true" { "☞ " } "confirmed: " (clean(&f.cause)) }
                             }
                         }
                         td class="extra" { @if let Some((layer, _)) = &line.of { (layer.as_str()) } }
                         td class="number" { (change(line)) }
                         td class="graphic" {
-                            @let kind = if named.is_some() { "guilty" } else { line.kind };
+                            @let kind = if named.is_some() { "confirmed" } else { line.kind };
                             (cells::floating(&axis, line.from * 1e9, line.to * 1e9, kind))
                         }
                     }
@@ -179,21 +179,22 @@ mod tests {
         let quota = Finding {
             cause: "cpu.quota".into(),
             layer: Layer::Scheduler,
-            status: Status::Guilty,
+            status: Status::Confirmed,
             share: 0.9,
             evidence: vec![],
+            step: None,
             relation: None,
         };
         let text = draw(&fall, &[quota]).into_string();
         assert!(
-            text.contains("guilty: cpu.quota")
+            text.contains("confirmed: cpu.quota")
                 && text.contains("+2.000 ms")
                 && text.contains("−100.0"),
             "{text}"
         );
     }
 
-    /// The lock's bar of a query cache was labelled “guilty: app.work”, and of a faster run the parts that grew were.
+    /// The lock's bar of a query cache was labelled “confirmed: app.work”, and of a faster run the parts that grew were.
     #[test]
     fn a_bar_names_the_cause_that_moves_it_on_the_slower_side() {
         let step = |name: &str, layer, b: f64, n: f64| WaterfallStep {
@@ -221,18 +222,19 @@ mod tests {
                 predictions: vec![],
             }
         };
-        let guilty = |cause: &str| Finding {
+        let confirmed = |cause: &str| Finding {
             cause: cause.into(),
             layer: Layer::Application,
-            status: Status::Guilty,
+            status: Status::Confirmed,
             share: 0.9,
             evidence: vec![],
+            step: None,
             relation: None,
         };
         for new_first in [false, true] {
             let lock = draw(
                 &fall(new_first),
-                &[guilty("app.setting"), guilty("app.lock")],
+                &[confirmed("app.setting"), confirmed("app.lock")],
             )
             .into_string();
             let rows: Vec<&str> = lock.split("<tr").collect();
@@ -242,11 +244,11 @@ mod tests {
                     .find(|row| row.contains(part))
                     .unwrap_or_else(|| panic!("{part}: {lock}"))
             };
-            assert!(row("lock: held").contains("guilty: app.lock"), "{lock}");
-            assert!(!row("server user code").contains("guilty"), "{lock}");
-            let work = draw(&fall(new_first), &[guilty("app.work")]).into_string();
+            assert!(row("lock: held").contains("confirmed: app.lock"), "{lock}");
+            assert!(!row("server user code").contains("confirmed"), "{lock}");
+            let work = draw(&fall(new_first), &[confirmed("app.work")]).into_string();
             assert!(
-                !work.contains("guilty: app.work"),
+                !work.contains("confirmed: app.work"),
                 "its part goes the other way: {work}"
             );
         }

@@ -19,7 +19,7 @@ fn a_setting_that_lets_the_neighbours_of_both_sides_go_first_comes_before_them()
     let new = || tried(run(&[cpu("stress")], &[beside, ("server.nice", 15.0)]));
     let c = between(run(&[], &[beside]), new());
     assert_eq!(
-        accused(&c, Status::Guilty),
+        accused(&c, Status::Confirmed),
         ["cpu.priority"],
         "{:#?}",
         c.causes
@@ -66,15 +66,15 @@ fn a_suspect_whose_part_may_be_nothing_has_what_a_change_took_away_of_it() {
         )
     };
     let (nothing, same) = ([1.01, 1.0, 1.04], Answer::Same);
-    assert_eq!(with(false, nothing, same), (Status::NotJudged, true));
+    assert_eq!(with(false, nothing, same), (Status::NotObserved, true));
     assert_eq!(
         with(false, [1.01, 0.9, 1.1], Answer::Unresolved),
-        (Status::Suspected, false),
+        (Status::Likely, false),
         "an experiment that tells nothing"
     );
     assert_eq!(
         with(true, nothing, same),
-        (Status::Guilty, false),
+        (Status::Confirmed, false),
         "its part is sure: a weight need not take all of it away"
     );
 }

@@ -34,7 +34,7 @@ fn connections_that_were_not_let_in_are_told_by_the_load_generators_own_time() {
         &Options::default(),
     );
     assert_eq!(
-        accused(&c, Status::Guilty),
+        accused(&c, Status::Confirmed),
         ["network.accept_queue"],
         "{:#?}",
         c.causes
@@ -47,7 +47,7 @@ fn connections_that_were_not_let_in_are_told_by_the_load_generators_own_time() {
         &Options::default(),
     );
     assert_eq!(
-        accused(&c, Status::Guilty),
+        accused(&c, Status::Confirmed),
         ["network.accept_queue"],
         "{:#?}",
         c.causes
@@ -91,7 +91,7 @@ fn a_listen_queue_that_is_shorter_than_the_clients_are_many_is_full_between_look
     };
     let c = between(base(), waiting(1.0));
     assert_eq!(
-        accused(&c, Status::Guilty),
+        accused(&c, Status::Confirmed),
         ["network.accept_queue"],
         "{:#?}",
         c.causes
@@ -126,7 +126,7 @@ fn a_client_that_a_quota_stops_is_the_clients_matter_and_acknowledges_late() {
     };
     let c = between(with(4000.0, 0.0, 0.0), slower(with(2000.0, 6.0, 60.0), 0.5));
     assert_eq!(
-        accused(&c, Status::Guilty),
+        accused(&c, Status::Confirmed),
         ["client.saturated"],
         "{:#?}",
         c.causes
@@ -140,7 +140,7 @@ fn a_client_that_a_quota_stops_is_the_clients_matter_and_acknowledges_late() {
 }
 
 #[test]
-fn a_throttled_disk_is_suspected_of_what_outlasts_the_windows_where_its_limit_was_set() {
+fn a_throttled_disk_is_likely_of_what_outlasts_the_windows_where_its_limit_was_set() {
     let with = |transactions: f64, limits: f64| {
         let mut run = run(&[], &[("cgroup.disk_limits", limits)]);
         let step = [
@@ -156,7 +156,7 @@ fn a_throttled_disk_is_suspected_of_what_outlasts_the_windows_where_its_limit_wa
     let c = between(with(4000.0, 0.0), slower(with(300.0, 1.0), 0.075));
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("storage.throttle", Status::Suspected),
+        ("storage.throttle", Status::Likely),
         "{:#?}",
         c.causes
     );

@@ -40,7 +40,7 @@ fn another_compiler_on_one_machine_is_the_compiler() {
         let first = &c.causes[0];
         assert_eq!(
             (first.cause.as_str(), first.layer, first.status),
-            ("app.build", Layer::Application, Status::Guilty),
+            ("app.build", Layer::Application, Status::Confirmed),
             "{:#?}",
             c.causes
         );
@@ -61,7 +61,7 @@ fn another_compiler_on_one_machine_is_the_compiler() {
             .iter()
             .find(|f| f.cause == "cpu.speed")
             .expect("the clock is the same and known");
-        assert_eq!(clock.status, Status::Cleared);
+        assert_eq!(clock.status, Status::RuledOut);
     }
 }
 
@@ -87,7 +87,7 @@ fn a_compiler_and_a_processor_are_not_taken_apart() {
     let c = between("flops-opteron-2.4-gcc-3.3.3", "flops-g5-2.7-gcc-3.3");
     assert_eq!(c.causes[0].cause, "app.build", "{:#?}", c.causes);
     assert!(
-        named(&c).iter().all(|f| f.status == Status::Suspected),
+        named(&c).iter().all(|f| f.status == Status::Likely),
         "{:#?}",
         c.causes
     );
@@ -121,7 +121,7 @@ fn the_same_compiler_on_two_processors_leaves_the_processor() {
         let of = |f: &Finding| (f.cause.clone(), f.status);
         assert_eq!(
             c.causes.iter().map(of).collect::<Vec<_>>(),
-            [("cpu.speed".to_owned(), Status::Suspected)],
+            [("cpu.speed".to_owned(), Status::Likely)],
             "{:#?}",
             c.causes
         );
@@ -137,7 +137,7 @@ fn the_same_compiler_on_two_processors_leaves_the_processor() {
             c.headline
         );
     }
-    // The better compilers of both are two compilers, and the processor is still not cleared.
+    // The better compilers of both are two compilers, and the processor is still not ruled out.
     let c = between("flops-opteron-2.4-gcc-3.3.3", "flops-g5-2.7-gcc-4.0");
     let causes: Vec<(&str, f64)> = named(&c)
         .iter()
@@ -165,7 +165,7 @@ fn another_flag_on_this_machine_is_the_flag() {
     );
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("app.build", Status::Guilty),
+        ("app.build", Status::Confirmed),
         "{:#?}",
         c.causes
     );
@@ -184,7 +184,7 @@ fn another_flag_on_this_machine_is_the_flag() {
     let c = compare(&[of("-O0")], &[of("-O2")], &Options::default());
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("app.build", Status::Guilty),
+        ("app.build", Status::Confirmed),
         "{:#?}",
         c.causes
     );

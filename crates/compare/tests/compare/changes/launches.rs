@@ -84,7 +84,7 @@ fn launches_with_other_settings_are_other_rows_and_the_setting_is_named() {
         );
         assert_eq!(
             (c.causes[0].cause.as_str(), c.causes[0].status),
-            ("app.setting", Status::Guilty),
+            ("app.setting", Status::Confirmed),
             "{:#?}",
             c.causes
         );
@@ -166,7 +166,7 @@ fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {
     let first = &c.causes[0];
     assert_eq!(
         (first.cause.as_str(), first.layer, first.status),
-        ("memory.swap_place", Layer::Memory, Status::Guilty),
+        ("memory.swap_place", Layer::Memory, Status::Confirmed),
         "{:#?}",
         c.causes
     );
@@ -186,7 +186,7 @@ fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {
     );
     assert_eq!(
         (c.causes[0].status, c.causes[0].share),
-        (Status::Suspected, 0.0),
+        (Status::Likely, 0.0),
         "{:#?}",
         c.causes
     );
@@ -204,7 +204,7 @@ fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {
     );
     assert_eq!(
         (c.causes[0].cause.as_str(), c.causes[0].status),
-        ("memory.swap_place", Status::Guilty),
+        ("memory.swap_place", Status::Confirmed),
         "{:#?}",
         c.causes
     );
@@ -221,7 +221,7 @@ fn a_placement_and_a_system_are_not_taken_apart() {
     let first = &c.causes[0];
     assert_eq!(
         (first.cause.as_str(), first.status, first.share),
-        ("memory.swap_place", Status::Suspected, 0.0),
+        ("memory.swap_place", Status::Likely, 0.0),
         "{:#?}",
         c.causes
     );

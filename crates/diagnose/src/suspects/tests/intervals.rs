@@ -1,4 +1,4 @@
-//! Intervals of shares and of counts: who is guilty or cleared is so with the whole of them.
+//! Intervals of shares and of counts: who is confirmed or ruled out is so with the whole of them.
 
 use super::*;
 use fingerpost_record::Component;
@@ -13,15 +13,15 @@ fn a_verdict_needs_the_interval_and_enough_that_was_followed() {
         .for_each(|l| l.all.low = 0.05);
     assert_eq!(
         status(&judged(&step(), &[], Some(&wide)), "app.wait"),
-        Status::Suspected
+        Status::Likely
     );
     let little = paths(&[&WORK[..], &sleeping[..]].concat(), 0.2);
     let found = judged(&step(), &[], Some(&little));
     assert!(
-        found.iter().all(|f| f.status != Status::Guilty),
+        found.iter().all(|f| f.status != Status::Confirmed),
         "{found:#?}"
     );
-    assert!(says(&found, "app.wait", "no cause is guilty"));
+    assert!(says(&found, "app.wait", "no cause is confirmed"));
 }
 
 #[test]
@@ -33,12 +33,12 @@ fn a_share_clears_with_its_whole_interval_and_what_was_not_seen_clears_nobody() 
         .for_each(|l| l.all.high = 0.3);
     assert_eq!(
         status(&judged(&step(), &[], Some(&wide)), "app.wait"),
-        Status::NotJudged
+        Status::NotObserved
     );
     let little = paths(&WORK, 0.3);
     assert_eq!(
         status(&judged(&step(), &[], Some(&little)), "app.lock"),
-        Status::NotJudged
+        Status::NotObserved
     );
 }
 
@@ -65,7 +65,7 @@ fn shorter(times: f64, with: &[(&str, f64)], paths: &Paths) -> Vec<Finding> {
 
 #[test]
 fn a_count_of_one_run_clears_with_its_whole_interval_alone() {
-    use Status::{Cleared, NotJudged};
+    use Status::{NotObserved, RuledOut};
     let way = followed(&[(
         Layer::Network,
         "on the way between server and client",
@@ -86,8 +86,8 @@ fn a_count_of_one_run_clears_with_its_whole_interval_alone() {
         ("cpu.saturated", ("server.user.seconds", 6.0), &waits),
     ] {
         let of = |times: f64| status(&shorter(times, &[with], paths), cause);
-        assert_eq!(of(1.0), Cleared, "{cause}: of 10,000 transactions");
-        assert_eq!(of(1000.0), NotJudged, "{cause}: of ten");
+        assert_eq!(of(1.0), RuledOut, "{cause}: of 10,000 transactions");
+        assert_eq!(of(1000.0), NotObserved, "{cause}: of ten");
     }
 }
 
@@ -105,21 +105,21 @@ fn what_a_cause_has_little_of_clears_it_whatever_was_counted() {
             &shorter(1000.0, &[("tcp.delayed_acks", 2_000.0)], &little),
             "network.delay"
         ),
-        Status::Cleared
+        Status::RuledOut
     );
 }
 
 #[test]
-fn much_work_within_the_interval_is_not_cleared_by_less_in_the_middle() {
+fn much_work_within_the_interval_is_not_ruled_out_by_less_in_the_middle() {
     let mut paths = followed(&[(Layer::Application, "sleeping", "", &[], [500.0; 3])]);
     let of = |paths: &Paths| status(&judged(&step(), &[], Some(paths)), "app.work");
-    assert_eq!(of(&paths), Status::Cleared, "200 of 920 µs");
+    assert_eq!(of(&paths), Status::RuledOut, "200 of 920 µs");
     paths
         .leaves
         .iter_mut()
         .filter(|l| l.component().1 == Component::UserCode)
         .for_each(|l| l.all.high = 0.4);
-    assert_eq!(of(&paths), Status::NotJudged);
+    assert_eq!(of(&paths), Status::NotObserved);
 }
 
 #[test]
@@ -134,10 +134,10 @@ fn few_periods_that_a_quota_cut_short_do_not_clear_it() {
         status(&judged(&step(), &read, Some(&waits)), "cpu.quota")
     };
     let limit = crate::judging::limit("cpu.quota");
-    assert_eq!(of(10_000.0, 10_000.0 * limit * 0.5), Status::Cleared);
+    assert_eq!(of(10_000.0, 10_000.0 * limit * 0.5), Status::RuledOut);
     assert_eq!(
         of(2.0 / limit, 1.0),
-        Status::NotJudged,
+        Status::NotObserved,
         "one of so many may have been three"
     );
 }

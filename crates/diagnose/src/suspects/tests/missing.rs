@@ -1,4 +1,4 @@
-//! Readings that tell a cause from another, taken away: nobody is guilty without them, and what is missing is said.
+//! Readings that tell a cause from another, taken away: nothing is confirmed without them, and what is missing is said.
 
 use super::*;
 
@@ -21,19 +21,19 @@ fn a_quota_that_nobody_read_would_fit_as_well() {
             "cpu.affinity",
             cpu("idle CPU", &[], 300.0),
             &[("server.cpus_allowed", 1.0)][..],
-            Status::Guilty,
+            Status::Confirmed,
         ),
         (
             "cpu.contention",
             cpu("stress", &[], 300.0),
             &beside,
-            Status::Guilty,
+            Status::Confirmed,
         ),
         (
             "cpu.saturated",
             cpu("the server itself", &[], 300.0),
             &[("server.user.seconds", 16.0)],
-            Status::Suspected,
+            Status::Likely,
         ),
     ] {
         let found = without(&[row], with, &[]);
@@ -43,7 +43,7 @@ fn a_quota_that_nobody_read_would_fit_as_well() {
             "{found:#?}"
         );
         let found = without(&[row], with, &["throttle."]);
-        assert_eq!(status(&found, cause), Status::Suspected, "{found:#?}");
+        assert_eq!(status(&found, cause), Status::Likely, "{found:#?}");
         assert!(
             says(&found, cause, "throttle.seconds is not known"),
             "{found:#?}"
@@ -58,7 +58,7 @@ fn a_priority_that_nobody_read_would_fit_as_well() {
     let found = without(&stress, &beside, &["server.nice"]);
     assert_eq!(
         status(&found, "cpu.contention"),
-        Status::Suspected,
+        Status::Likely,
         "{found:#?}"
     );
     assert!(
@@ -82,7 +82,7 @@ fn a_priority_that_nobody_read_would_fit_as_well() {
             &without(&stress, &weight, &["server.nice"]),
             "cpu.contention"
         ),
-        Status::Guilty,
+        Status::Confirmed,
         "one of them is enough"
     );
 }
@@ -98,19 +98,19 @@ fn acknowledgements_that_nobody_counted_would_make_a_peer_wait_as_well() {
     )];
     assert_eq!(
         status(&without(&peer, &[], &[]), "peer.slow"),
-        Status::Guilty
+        Status::Confirmed
     );
     let found = without(&peer, &[], &["tcp.delayed_acks"]);
-    assert_eq!(status(&found, "peer.slow"), Status::Suspected, "{found:#?}");
+    assert_eq!(status(&found, "peer.slow"), Status::Likely, "{found:#?}");
     assert!(
         says(&found, "peer.slow", "tcp.delayed_acks is not known"),
         "{found:#?}"
     );
 }
 
-/// Contention was cleared with 41 % of a request, beside a server with a raised nice value.
+/// Contention was ruled out with 41 % of a request, beside a server with a raised nice value.
 #[test]
-fn what_is_told_of_another_cause_is_not_cleared() {
+fn what_is_told_of_another_cause_is_not_ruled_out() {
     let beside = [
         ("cpu.idle.seconds", 0.0),
         ("other.cpu.seconds", 12.0),
@@ -119,13 +119,13 @@ fn what_is_told_of_another_cause_is_not_cleared() {
     let found = without(&[cpu("stress", &[], 300.0)], &beside, &[]);
     assert_eq!(
         (found[0].cause.as_str(), found[0].status),
-        ("cpu.priority", Status::Guilty),
+        ("cpu.priority", Status::Confirmed),
         "{found:#?}"
     );
     let contention = found.iter().find(|f| f.cause == "cpu.contention").unwrap();
     assert_eq!(
         (contention.status, contention.share),
-        (Status::NotJudged, 0.0),
+        (Status::NotObserved, 0.0),
         "{contention:#?}"
     );
     assert!(
@@ -135,7 +135,7 @@ fn what_is_told_of_another_cause_is_not_cleared() {
     let found = without(&[cpu("stress", &[], 2.0)], &beside, &[]);
     assert_eq!(
         status(&found, "cpu.contention"),
-        Status::Cleared,
+        Status::RuledOut,
         "next to nothing is waited there, whoever goes first"
     );
     let confined = [
@@ -146,7 +146,7 @@ fn what_is_told_of_another_cause_is_not_cleared() {
     let found = without(&[cpu("idle CPU", &[], 300.0)], &confined, &[]);
     assert_eq!(
         (status(&found, "cpu.quota"), status(&found, "cpu.affinity")),
-        (Status::Guilty, Status::NotJudged),
+        (Status::Confirmed, Status::NotObserved),
         "{found:#?}"
     );
 }
@@ -171,7 +171,7 @@ fn few_events_convict_nobody() {
     };
     assert_eq!(
         (outside(1.0), outside(30.0)),
-        (Status::Suspected, Status::Guilty),
+        (Status::Likely, Status::Confirmed),
         "one overflow may be chance"
     );
     // Twelve per cent of all CPU time, of a short look and of a long one.
@@ -193,6 +193,6 @@ fn few_events_convict_nobody() {
     };
     assert_eq!(
         (stolen(1.0), stolen(40.0)),
-        (Status::Suspected, Status::Guilty)
+        (Status::Likely, Status::Confirmed)
     );
 }

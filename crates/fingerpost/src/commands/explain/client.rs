@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fingerpost_diagnose::client;
 use fingerpost_labs::service::WORKLOAD;
 use fingerpost_record::archive::Writer;
-use fingerpost_record::{Finding, Run, load};
+use fingerpost_record::{Finding, Run, StepName, load};
 use fingerpost_report::explain::{Explanation, of_run};
 
 use crate::exit::usage;
@@ -71,11 +71,14 @@ fn join(run: &mut Run, client: &Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The findings of an explanation as a run has them: the first figure says of which step it is.
+/// The findings of an explanation as a run has them: with the step that they are of.
 pub fn findings(explanation: &Explanation) -> Vec<Finding> {
     let mut found = explanation.findings.clone();
-    for first in found.iter_mut().filter_map(|f| f.evidence.first_mut()) {
-        *first = format!("{WORKLOAD} {}: {first}", explanation.params);
+    for finding in &mut found {
+        finding.step = Some(StepName {
+            workload: WORKLOAD.to_owned(),
+            params: explanation.params.clone(),
+        });
     }
     found
 }

@@ -290,7 +290,7 @@ pub fn closer(explained: &Explained, pids: &[i32]) -> Vec<String> {
     };
     let mut lines = vec![
         format!(
-            "every chain, figure and cleared suspect: fingerpost explain {run} --format markdown"
+            "every chain, figure and ruled out suspect: fingerpost explain {run} --format markdown"
         ),
         format!("the slowest requests as lines of time: fingerpost report {run} -o service.html"),
         format!("before and after a change: fingerpost compare {run} LATER"),

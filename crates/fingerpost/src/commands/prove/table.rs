@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use fingerpost_diagnose::wording::evidence;
 use fingerpost_labs::prove::{Proof, Result as Verdict};
 use fingerpost_record::Finding;
 use fingerpost_report::Style;
@@ -111,7 +112,7 @@ fn note(proof: &Proof) -> Option<String> {
             let evidence = proof
                 .accused
                 .first()
-                .map_or(String::new(), |f| f.evidence.join("; "));
+                .map_or(String::new(), |f| evidence(f).join("; "));
             Some(format!("planted: {}. {evidence}", proof.what))
         }
         _ => None,

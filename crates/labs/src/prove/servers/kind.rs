@@ -85,7 +85,7 @@ impl Kind {
         cause(self.cause()).map(|c| c.layer)
     }
 
-    /// Whether it is to be cleared of everything.
+    /// Whether it is to be ruled out of everything.
     pub fn is_control(&self) -> bool {
         self.cause().is_empty()
     }

@@ -108,7 +108,7 @@ impl Row {
     pub fn judged(outline: Outline, effect: Option<Effect>, causes: Vec<Finding>) -> Row {
         let accused: Vec<Finding> = causes
             .into_iter()
-            .filter(|f| matches!(f.status, Status::Guilty | Status::Suspected))
+            .filter(|f| matches!(f.status, Status::Confirmed | Status::Likely))
             .collect();
         let mut row = Row {
             effect,
@@ -330,6 +330,7 @@ mod tests {
             status,
             share,
             evidence: Vec::new(),
+            step: None,
             relation: None,
         }
     }
@@ -345,7 +346,7 @@ mod tests {
             effect,
             named
                 .iter()
-                .map(|c| finding(c, Status::Guilty, 0.85))
+                .map(|c| finding(c, Status::Confirmed, 0.85))
                 .collect(),
         )
     }
@@ -394,12 +395,15 @@ mod tests {
         );
         assert_eq!(row(&[""], 1.5, &[]).result, Result::Right);
         assert_eq!(row(&[""], 1.5, &["app.lock"]).result, Result::Wrong);
-        let cleared = Row::judged(
+        let ruled_out = Row::judged(
             outline(&[""]),
             None,
-            vec![finding("app.lock", Status::Cleared, 0.9)],
+            vec![finding("app.lock", Status::RuledOut, 0.9)],
         );
-        assert_eq!((cleared.result, cleared.accused.len()), (Result::Right, 0));
+        assert_eq!(
+            (ruled_out.result, ruled_out.accused.len()),
+            (Result::Right, 0)
+        );
     }
 
     #[test]
