@@ -94,7 +94,7 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<()> {
         let job = args
             .kubernetes
             .job(&name, &nodes, nodes.len(), args.timeout, &words)?;
-        fingerpost_fleet::kubernetes::yaml(&fingerpost_fleet::kubernetes::manifest(&job))
+        fingerpost_fleet::kubernetes::text(&fingerpost_fleet::kubernetes::manifest(&job))
     };
     output::write(|out| out.write_all(text.as_bytes()))
 }
