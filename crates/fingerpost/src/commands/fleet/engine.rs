@@ -91,7 +91,9 @@ impl Job<'_> {
         words
     }
 
-    /// The words of `srun`: one exclusive task a node. A node that dies ends nobody else's task.
+    /// The words of `srun`: one exclusive task a node. A node that dies ends nobody else's task. Of several nodes each
+    /// line is labelled by Slurm with its task's number, and the tasks are numbered in the order of the list: what a
+    /// task prints about another node is not that node's.
     pub fn srun(&self, slurm: &Slurm, low_priority: bool) -> Vec<String> {
         let mut words = self.common(slurm);
         words.extend(
@@ -104,6 +106,9 @@ impl Job<'_> {
             ]
             .map(str::to_owned),
         );
+        if self.nodes.len() > 1 {
+            words.extend(["--distribution=arbitrary", "--label"].map(str::to_owned));
+        }
         words.extend(low_priority.then(|| "--nice=10000".to_owned()));
         words.extend(
             slurm
