@@ -68,7 +68,9 @@ pub fn labelled(line: &str) -> Option<(usize, &str)> {
 /// The node that a line of ours names, whoever sent it.
 pub fn claimed(line: &str) -> Option<&str> {
     let (_, line) = line.trim_end().split_once(MARK)?;
-    line.split(' ').next().filter(|node| crate::nodes::is_name(node))
+    line.split(' ')
+        .next()
+        .filter(|node| crate::nodes::is_name(node))
 }
 
 /// The line that says why there is no record.
@@ -213,13 +215,27 @@ mod tests {
 
     #[test]
     fn a_label_is_only_what_a_line_begins_with() {
-        assert_eq!(labelled("3: FINGERPOST n1 began\n"), Some((3, "FINGERPOST n1 began\n")));
+        assert_eq!(
+            labelled("3: FINGERPOST n1 began\n"),
+            Some((3, "FINGERPOST n1 began\n"))
+        );
         assert_eq!(labelled("  7: 12: x: y"), Some((7, "12: x: y")));
-        for none in ["x 3: FINGERPOST n1 began", "3:FINGERPOST", "-1: x", "+1: x", ": x", "3", "n1: x"] {
+        for none in [
+            "x 3: FINGERPOST n1 began",
+            "3:FINGERPOST",
+            "-1: x",
+            "+1: x",
+            ": x",
+            "3",
+            "n1: x",
+        ] {
             assert_eq!(labelled(none), None, "{none}");
         }
         assert_eq!(claimed("x FINGERPOST n1 failed no"), Some("n1"));
-        assert_eq!([claimed("FINGERPOST ../n1 began"), claimed("n1 began")], [None, None]);
+        assert_eq!(
+            [claimed("FINGERPOST ../n1 began"), claimed("n1 began")],
+            [None, None]
+        );
     }
 
     #[test]

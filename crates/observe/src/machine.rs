@@ -267,7 +267,10 @@ impl Reading {
         let io: BTreeMap<i32, Option<f64>> = others()
             .map(|(pid, now)| {
                 let then = old(pid).map_or(Some(0), |o| o.io_bytes);
-                let since = now.io_bytes.zip(then).map(|(now, then)| now.saturating_sub(then));
+                let since = now
+                    .io_bytes
+                    .zip(then)
+                    .map(|(now, then)| now.saturating_sub(then));
                 (*pid, since.map(|bytes| bytes as f64))
             })
             .collect();
@@ -285,7 +288,11 @@ impl Reading {
         };
         let of_cpu = cpu.iter().map(|(pid, used)| (name(pid), Some(*used)));
         add_by_name(&mut t, ("other.cpu", "seconds"), of_cpu);
-        add_by_name(&mut t, ("other.disk", "bytes"), io.iter().map(|(pid, used)| (name(pid), *used)));
+        add_by_name(
+            &mut t,
+            ("other.disk", "bytes"),
+            io.iter().map(|(pid, used)| (name(pid), *used)),
+        );
         t
     }
 
@@ -540,7 +547,10 @@ mod tests {
         );
 
         let after = take(None, 3 * hz, Some(4196));
-        let names: Vec<String> = after.others_since(&before, &ours, |_| None).into_keys().collect();
+        let names: Vec<String> = after
+            .others_since(&before, &ours, |_| None)
+            .into_keys()
+            .collect();
         assert_eq!(
             names,
             ["other.cpu.dd.seconds", "other.cpu.seconds"],
@@ -568,7 +578,13 @@ mod tests {
         let take = |ticks: [u64; 4]| {
             let [a, b, c, d] = ticks.map(|n| n * hz);
             let of = |pid, name, ticks| (pid, name, ticks, Some(0));
-            let all = [of(1, "init", 0), of(5, "db", a), of(6, "db", b), of(7, "cc", c), of(8, "cc", d)];
+            let all = [
+                of(1, "init", 0),
+                of(5, "db", a),
+                of(6, "db", b),
+                of(7, "cc", c),
+                of(8, "cc", d),
+            ];
             machine_of(&all).1
         };
         let user = |pid| Some(if pid == 6 { 1000 } else { 0 });
@@ -581,7 +597,12 @@ mod tests {
             ("other.cpu.seconds", 12.0),
             ("other.disk.bytes", 0.0),
         ];
-        assert_eq!(told, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        assert_eq!(
+            told,
+            expected
+                .map(|(name, value)| (name.to_owned(), value))
+                .into()
+        );
     }
 
     #[test]

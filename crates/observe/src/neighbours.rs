@@ -136,7 +136,10 @@ mod tests {
         };
         let told = neighbours.since(&groups(&[(&pod, 2.0, 0.0), (&hidden, 3.0, 0.0)]));
         assert_eq!(told[&format!("group.cpu.{pod}.seconds")], 2.0);
-        let long = told.iter().find(|(name, _)| name.contains('…')).expect("the other, shortened");
+        let long = told
+            .iter()
+            .find(|(name, _)| name.contains('…'))
+            .expect("the other, shortened");
         assert!(long.0.starts_with("group.cpu./user.slice/é") && *long.1 == 3.0);
         assert!(long.0.len() < 330, "{}", long.0.len());
     }

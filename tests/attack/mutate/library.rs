@@ -296,11 +296,19 @@ fn mutated_records_one_after_another() {
             cases -= told.done;
             done.fetch_add(told.done, Ordering::Relaxed);
             accepted.fetch_add(told.accepted, Ordering::Relaxed);
-            let bases = if told.faults.is_empty() { None } else { Some(Bases::new()) };
+            let bases = if told.faults.is_empty() {
+                None
+            } else {
+                Some(Bases::new())
+            };
             for (seed, fault) in told.faults {
                 let text = bases.as_ref().map(|b| b.mutated(&mut Rng::with_seed(seed)));
                 let path = keep("records-library", seed, "json", &text.unwrap_or_default());
-                println!("attack records-library seed {seed}: {} ({})", fault.text, path.display());
+                println!(
+                    "attack records-library seed {seed}: {} ({})",
+                    fault.text,
+                    path.display()
+                );
                 faults.lock().unwrap().push((seed, fault));
             }
             let _ = std::io::stdout().flush();
@@ -311,7 +319,10 @@ fn mutated_records_one_after_another() {
         (0..plan.workers).for_each(|n| drop(scope.spawn(move || worker(n))));
     });
     let (cases, accepted) = (done.into_inner(), accepted.into_inner());
-    let head = format!("kind=records-library seed={} cases={cases} accepted={accepted}", plan.seed);
+    let head = format!(
+        "kind=records-library seed={} cases={cases} accepted={accepted}",
+        plan.seed
+    );
     super::summary(&head, &faults.into_inner().unwrap());
     assert!(
         cases > 0 && (cases < 100 || accepted > cases / 20),

@@ -137,11 +137,7 @@ pub fn grid(paths: &Paths, observations: &[Observation]) -> Grid {
     line(
         "neighbours",
         waited.words() + &verdict,
-        if idle {
-            Tone::Faint
-        } else {
-            Tone::Plain
-        },
+        if idle { Tone::Faint } else { Tone::Plain },
     );
     for (path, used) in groups.into_iter().take(SHOWN) {
         line(
@@ -213,7 +209,8 @@ mod tests {
         let spread = told("control groups' counters", &totals);
         let spread = spread.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            spread.contains("used 0.90 CPUs, none of them much by itself") && !spread.contains("idle"),
+            spread.contains("used 0.90 CPUs, none of them much by itself")
+                && !spread.contains("idle"),
             "{spread}"
         );
     }

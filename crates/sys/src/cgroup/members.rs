@@ -252,7 +252,10 @@ mod tests {
         let user = "/user.slice/user-1000.slice/user@1000.service";
         assert_eq!(
             (short(&format!("{user}/db.service")), short(user)),
-            ("db.service of user 1000".to_owned(), "user@1000.service".to_owned()),
+            (
+                "db.service of user 1000".to_owned(),
+                "user@1000.service".to_owned()
+            ),
             "what a user made is not taken for the system's"
         );
     }
@@ -283,7 +286,11 @@ mod tests {
             }]
         );
         assert!(at("/no/such/group").is_none());
-        assert_eq!([at("//"), at("/")], [None, None], "the whole machine is no group");
+        assert_eq!(
+            [at("//"), at("/")],
+            [None, None],
+            "the whole machine is no group"
+        );
     }
 
     #[test]

@@ -63,8 +63,16 @@ pub fn services() -> Vec<String> {
         let (end, maker) = unit_in(below, |name| name.ends_with(".service"))?;
         (maker == Maker::System).then_some(root.len() + end)
     };
-    let found = find_in(texts(), |path| service(path).map(|end| path[..end].to_owned()));
-    let name = |found: &Found| found.path.rsplit('/').next().map(|part| unescaped(part).to_owned());
+    let found = find_in(texts(), |path| {
+        service(path).map(|end| path[..end].to_owned())
+    });
+    let name = |found: &Found| {
+        found
+            .path
+            .rsplit('/')
+            .next()
+            .map(|part| unescaped(part).to_owned())
+    };
     found.iter().filter_map(name).collect()
 }
 
@@ -169,9 +177,24 @@ mod tests {
     fn a_unit_is_the_systems_only_below_slices() {
         let user = "/user.slice/user-1000.slice/user@1000.service";
         for (path, unit, end, wanted) in [
-            ("/system.slice/db.service/x", "db.service", "/system.slice/db.service", Maker::System),
-            ("/a.slice/a-b.slice/db.service", "db.service", "/a.slice/a-b.slice/db.service", Maker::System),
-            ("/system.slice/_memory.service", "memory.service", "/system.slice/_memory.service", Maker::System),
+            (
+                "/system.slice/db.service/x",
+                "db.service",
+                "/system.slice/db.service",
+                Maker::System,
+            ),
+            (
+                "/a.slice/a-b.slice/db.service",
+                "db.service",
+                "/a.slice/a-b.slice/db.service",
+                Maker::System,
+            ),
+            (
+                "/system.slice/_memory.service",
+                "memory.service",
+                "/system.slice/_memory.service",
+                Maker::System,
+            ),
             (user, "user@1000.service", user, Maker::System),
             (
                 &format!("{user}/app.slice/db.service"),
@@ -185,7 +208,12 @@ mod tests {
                 &format!("{user}/system.slice/db.service"),
                 Maker::User(1000),
             ),
-            (&format!("{user}/x/db.service"), "db.service", &format!("{user}/x/db.service"), Maker::Within),
+            (
+                &format!("{user}/x/db.service"),
+                "db.service",
+                &format!("{user}/x/db.service"),
+                Maker::Within,
+            ),
             // Another manager's name within a user's own groups is not that user's manager.
             (
                 &format!("{user}/user@0.service/db.service"),
@@ -211,19 +239,27 @@ mod tests {
         let user = "/user.slice/user-1000.slice/user@1000.service";
         let of = |path: &str| container_in(path, |id| id == a).map(|(_, maker)| maker);
         assert_eq!(of(&format!("/docker/{a}")), Some(Maker::System));
-        assert_eq!(of(&format!("/system.slice/k3s.service/pods/{a}/x")), Some(Maker::System));
+        assert_eq!(
+            of(&format!("/system.slice/k3s.service/pods/{a}/x")),
+            Some(Maker::System)
+        );
         assert_eq!(
             of(&format!("{user}/user.slice/libpod-{a}.scope/container")),
             Some(Maker::User(1000))
         );
         assert_eq!(of(&format!("/docker/{b}/docker/{a}")), Some(Maker::Within));
-        assert_eq!(of(&format!("{user}/libpod-{b}.scope/docker-{a}.scope")), Some(Maker::Within));
+        assert_eq!(
+            of(&format!("{user}/libpod-{b}.scope/docker-{a}.scope")),
+            Some(Maker::Within)
+        );
         assert_eq!(of(&format!("/docker/{b}")), None);
     }
 
     #[test]
     fn who_else_could_have_made_it_is_foreign() {
         assert!(!Maker::System.is_foreign() && Maker::Within.is_foreign());
-        assert!(!Maker::User(owned::uid()).is_foreign() && Maker::User(owned::uid() + 1).is_foreign());
+        assert!(
+            !Maker::User(owned::uid()).is_foreign() && Maker::User(owned::uid() + 1).is_foreign()
+        );
     }
 }

@@ -131,10 +131,16 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        write("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n");
+        write(
+            "proc/self/mountinfo",
+            "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n",
+        );
         write("cg/cgroup.procs", "");
         for honest in ["a.slice", "z.slice"] {
-            write(&format!("cg/{honest}/db.service/cpu.stat"), "usage_usec 5000000\n");
+            write(
+                &format!("cg/{honest}/db.service/cpu.stat"),
+                "usage_usec 5000000\n",
+            );
             write(&format!("cg/{honest}/cpu.stat"), "usage_usec 5000000\n");
         }
         let own = "cg/m.slice/user.slice/user@7.service";
@@ -148,7 +154,10 @@ mod tests {
         assert_eq!(found["/a.slice/db.service"].cpu_s, Some(5.0));
         assert_eq!(found["/z.slice/db.service"].cpu_s, Some(5.0));
         let sum: f64 = found.values().filter_map(|usage| usage.cpu_s).sum();
-        assert!((sum - 12.6).abs() < 1e-6, "{sum}: what is not read is in the group above");
+        assert!(
+            (sum - 12.6).abs() < 1e-6,
+            "{sum}: what is not read is in the group above"
+        );
     }
 
     #[test]

@@ -320,7 +320,11 @@ fn beside(what: &str, none: bool, others: Vec<(Maker, Found)>) -> anyhow::Result
 /// Groups by path, with whose they are.
 fn listed(found: &[(Maker, Found)]) -> String {
     let one = |(maker, found): &(Maker, Found)| {
-        format!("{} (of {})", clean_short(&found.path, LONGEST_PATH), maker.words())
+        format!(
+            "{} (of {})",
+            clean_short(&found.path, LONGEST_PATH),
+            maker.words()
+        )
     };
     let mut told: Vec<String> = found.iter().take(MOST_TOLD).map(one).collect();
     if found.len() > MOST_TOLD {
@@ -366,7 +370,9 @@ fn by_container(wanted: &str) -> anyhow::Result<Target> {
     let ids = containers::ids(wanted);
     let mut found =
         units::containers(|id| ids.iter().any(|wanted| id.starts_with(wanted.as_str())));
-    let others: Vec<_> = found.extract_if(.., |(maker, _)| maker.is_foreign()).collect();
+    let others: Vec<_> = found
+        .extract_if(.., |(maker, _)| maker.is_foreign())
+        .collect();
     let notes = beside(&format!("container “{wanted}”"), found.is_empty(), others)?;
     let different: BTreeSet<&str> = found
         .iter()
