@@ -14,7 +14,7 @@ use crate::sample;
 /// Groups within groups that are looked through.
 const DEEPEST: usize = 32;
 /// Hexadecimal digits of a container's number, and how many of them are shown.
-const CONTAINER: usize = 64;
+pub const CONTAINER: usize = 64;
 const SHOWN: usize = 12;
 
 /// The control group of a process: of its paths the one that says most. `None` where it is in none but the root's, or
