@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +20,8 @@ use fingerpost_compare::{Comparison, Options, Side, compare_sides, export};
 use fingerpost_labs::zerofill;
 use fingerpost_record::{Params, Run, fixture, lean, load};
 use fingerpost_report::{Format, Style, compare, explain, format, html, json};
-use fingerpost_sys::child;
+use fingerpost_sys::system::ticks_per_second;
+use fingerpost_sys::{child, sample};
 
 use super::oracle::{Fault, misleading};
 use super::records::Bases;
@@ -33,8 +35,10 @@ const TOLD: &str = "FINGERPOST_ATTACK_TOLD";
 const A_PROCESS: u64 = 10_000;
 /// The most processor time that one case may take, as of the binary.
 const CPU: Duration = Duration::from_secs(5);
-/// When a case that does not end is given up; the machine may be busy.
-const WALL: Duration = Duration::from_secs(120);
+/// When a case that does not end is given up: so much processor time later, or so much time while it waits for
+/// something. One that waits for a CPU goes on: the machine may be busy.
+const GIVEN_UP: u64 = 60;
+const WALL: Duration = Duration::from_secs(240);
 /// What a case may take beside four times its input.
 const ALLOWANCE: u64 = 64 << 20;
 /// The longest sentence.
@@ -246,16 +250,29 @@ fn process(seed: u64, step: u64, cases: u64, until: Instant) -> Told {
         .stdout(Stdio::null())
         .stderr(said.try_clone().unwrap());
     let mut running = child::die_with_parent(&mut command).spawn().unwrap();
-    let (mut seen, mut since) = (0, Instant::now());
+    let (mut seen, mut since, mut used) = (0, Instant::now(), 0);
     let status = loop {
         let next = Instant::now() + Duration::from_secs(1);
         if let Some(status) = child::wait_deadline(&mut running, next).unwrap() {
             break Some(status);
         }
         let now = read(told.as_file_mut()).seed;
+        let Some(state) = sample::process(running.id() as i32) else {
+            continue;
+        };
+        let seconds = (state.user + state.system) / ticks_per_second();
+        // The test runs on a thread beside the first.
+        let tasks = PathBuf::from(format!("/proc/{}/task", running.id()));
+        let ready = sample::numbers(&tasks)
+            .iter()
+            .filter_map(|tid| sample::stat(&tasks.join(tid.to_string())))
+            .any(|task| matches!(task.state, 'R' | 'D'));
+        if now != seen || ready && seconds < used + GIVEN_UP {
+            since = Instant::now();
+        }
         if now != seen {
-            (seen, since) = (now, Instant::now());
-        } else if since.elapsed() > WALL {
+            (seen, used) = (now, seconds);
+        } else if seconds >= used + GIVEN_UP || since.elapsed() > WALL {
             running.kill().unwrap();
             running.wait().unwrap();
             break None;
@@ -267,7 +284,7 @@ fn process(seed: u64, step: u64, cases: u64, until: Instant) -> Told {
         said.rewind().unwrap();
         let _ = said.take(4096).read_to_string(&mut text);
         let fault = match status {
-            None => Fault::new("hang", format!("no end within {WALL:?}")),
+            None => Fault::new("hang", "it did not end"),
             Some(status) => {
                 let signal = status.signal();
                 Fault::new("abort", format!("{status}, signal {signal:?}: {text}"))
