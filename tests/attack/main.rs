@@ -14,6 +14,7 @@ mod others;
 mod page;
 mod records;
 mod secrets;
+mod spoofed;
 mod support;
 mod text;
 mod usage;

@@ -14,6 +14,7 @@ mod corpus;
 mod databases;
 mod imports;
 mod json;
+mod library;
 mod oracle;
 mod records;
 mod requests;

@@ -14,6 +14,7 @@ use fingerpost_record::{Observation, Params};
 use fingerpost_sys::cgroup::{Hierarchies, members};
 use fingerpost_sys::network;
 use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::sample;
 use fingerpost_sys::trace::thread_cpu_seconds;
 use fingerpost_workloads::Subjects;
 
@@ -384,7 +385,9 @@ impl Session {
             observation(
                 "others",
                 &after.others_source(&ours),
-                after.others_since(&self.before, &ours),
+                after.others_since(&self.before, &ours, |pid| {
+                    sample::status(&PathBuf::from(format!("/proc/{pid}")))?.effective_user
+                }),
             ),
             counters("limits", limits),
             observation("tracing", &tracing_source, tracing_totals),

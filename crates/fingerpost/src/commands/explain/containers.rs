@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fingerpost_record::open;
+use fingerpost_sys::cgroup::members;
 use serde_json::Value;
 
 /// A file of theirs is some kilobytes; more is not read.
@@ -75,7 +76,10 @@ fn ids_below(root: &Path, wanted: &str, home: Option<PathBuf>) -> Vec<String> {
             );
         }
     }
-    found.retain(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_hexdigit()));
+    // A name stands for one whole number: a file with a part of one would mean every container that begins so.
+    let typed = wanted.to_ascii_lowercase();
+    let whole = |id: &String| id.len() == members::CONTAINER || number && *id == typed;
+    found.retain(|id| whole(id) && id.bytes().all(|b| b.is_ascii_hexdigit()));
     found.sort();
     found.dedup();
     found
@@ -120,11 +124,16 @@ mod tests {
             format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{c}/config.json"),
             annotations,
         );
+        write(
+            format!("var/lib/docker/containers/{}/config.v2.json", "d".repeat(2)),
+            r#"{"Name":"/part"}"#,
+        );
         let ids = |wanted: &str| ids_below(root.path(), wanted, None);
         assert_eq!(
             (ids("shop"), ids("till"), ids("stock")),
             (vec![a], vec![b], vec![c])
         );
+        assert!(ids("part").is_empty(), "a part of a number is none");
         assert_eq!(
             (ids("deadbeef"), ids("other"), ids("abc")),
             (vec!["deadbeef".to_owned()], vec![], vec![]),

@@ -10,7 +10,7 @@ use fingerpost_record::text::clean_short;
 use fingerpost_sys::child;
 
 use super::conducting::own_path;
-use super::engine::{Job, Slurm};
+use super::engine::{self, Job, Slurm};
 use super::kubernetes;
 use crate::commands::run::time_of;
 use crate::exit::{Done, say, usage};
@@ -144,7 +144,7 @@ pub fn drain(args: DrainArgs) -> anyhow::Result<Done> {
         let reason = format!(
             "fingerpost: {by}layer {layer}, cause {}, sweep {}",
             clean_short(cause, 40),
-            verdicts.id
+            clean_short(&verdicts.id, 100)
         );
         let words = [
             "update".to_owned(),
@@ -153,13 +153,7 @@ pub fn drain(args: DrainArgs) -> anyhow::Result<Done> {
             format!("Reason={reason}"),
         ];
         if !args.apply {
-            output::write(|out| {
-                writeln!(
-                    out,
-                    "scontrol update NodeName={} State=DRAIN Reason='{reason}'",
-                    host.node
-                )
-            })?;
+            output::write(|out| writeln!(out, "{}", engine::drain_line(&host.node, &reason)))?;
             continue;
         }
         let said = child::run_bounded(
