@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::procfs::bounded;
 use crate::procfs::mounts::parse_mountinfo;
 use crate::sample;
 
@@ -20,12 +21,12 @@ const SHOWN: usize = 12;
 /// The control group of a process: of its paths the one that says most. `None` where it is in none but the root's, or
 /// has ended.
 pub fn group_of(pid: i32) -> Option<String> {
-    most(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+    most(&bounded::text(format!("/proc/{pid}/cgroup")).ok()?)
 }
 
 /// The paths of a process's groups in all hierarchies.
 pub fn groups_of(pid: i32) -> Vec<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let text = bounded::text(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     paths(&text).map(|(_, path)| path.to_owned()).collect()
 }
 
@@ -100,7 +101,7 @@ pub fn at(wanted: &str) -> Option<Found> {
 }
 
 fn texts() -> impl Iterator<Item = (i32, String)> {
-    let text = |pid: i32| Some((pid, fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?));
+    let text = |pid: i32| Some((pid, bounded::text(format!("/proc/{pid}/cgroup")).ok()?));
     sample::numbers(Path::new("/proc"))
         .into_iter()
         .filter_map(text)
@@ -150,7 +151,7 @@ pub fn directory(group: &Found) -> Option<PathBuf> {
 pub fn of_directory(dir: &Path) -> Vec<i32> {
     let mut pids = BTreeSet::new();
     for (dir, _) in tree(dir.to_owned()) {
-        let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+        let text = bounded::text(dir.join("cgroup.procs")).unwrap_or_default();
         // A process of another name space is written as 0.
         pids.extend(
             text.lines()
