@@ -10,8 +10,9 @@ It says “ready” when it has done what it does at once, and goes on until its
     marks DIRECTORY  it gives its processes, which start others for ever, the limit that marks what was started for the
                      work directories of runs in DIRECTORY
     locks DIRECTORY  it tries to lock what it can open there and in the directory of runs, in every way there is
-    twice            a service that works, and starts processes of two kinds again and again: by forking twice, in a
-                     session of their own; they take off what could mark them, and raise their nice value by one
+    twice            a service, “ready PID”, that starts processes while its nice value is lower than it was: by forking
+                     twice, in sessions of their own; every other one takes off what could mark it, and raises its nice
+                     value by one
     chain            a process that does nothing but fork, again and again, and ends then
 """
 
@@ -20,6 +21,7 @@ import fcntl
 import os
 import resource
 import select
+import socket
 import struct
 import sys
 import time
@@ -133,27 +135,48 @@ def locks(directory):
 
 
 def twice():
-    ready()
-    end = time.monotonic() + LONGEST
-    left = 0
-    while time.monotonic() < end and not over():
-        busy = time.monotonic() + 0.02
-        while time.monotonic() < busy:
-            pass
-        # Those that have it from us live on for a while; not more than a hundred of them.
-        if os.nice(0) < 0 and left < 100:
-            left += 1
-            if os.fork() == 0:
-                if os.fork():
-                    os._exit(0)
-                os.setsid()
-                if left % 2:
-                    resource.setrlimit(RLIMIT_LOCKS, (7, 7))
-                    os.nice(1)
-                devnull = os.open("/dev/null", os.O_RDWR)
-                os.dup2(devnull, 1)
-                os.execvp("sleep", ["sleep", "20"])
-            os.wait()
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = os.fork()
+    if server == 0:
+        serve(listener)
+        os._exit(0)
+    # Its client, which is no child of its.
+    with socket.create_connection(listener.getsockname()) as connection:
+        listener.close()
+        print(f"ready {server}", flush=True)
+        end = time.monotonic() + LONGEST
+        while time.monotonic() < end and not over(0.0005):
+            connection.sendall(b"x")
+            connection.recv(1)
+    os.waitpid(server, 0)
+
+
+def serve(listener):
+    """Answers each byte; those that have a lower nice value from us live on for a while, not more than a hundred."""
+    connection, _ = listener.accept()
+    left, last = 0, 0.0
+    while connection.recv(1):
+        connection.sendall(b"y")
+        if os.getpriority(os.PRIO_PROCESS, 0) < 0 and left < 100 and time.monotonic() > last + 0.01:
+            left, last = left + 1, time.monotonic()
+            daemon(left % 2 == 1)
+
+
+def daemon(hides):
+    """A process that descends from nobody."""
+    between = os.fork()
+    if between:
+        os.waitpid(between, 0)
+        return
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if hides:
+        resource.setrlimit(RLIMIT_LOCKS, (7, 7))
+        os.nice(1)
+    for fd in range(3):
+        os.dup2(os.open("/dev/null", os.O_RDWR), fd)
+    os.execvp("sleep", ["sleep", "20.531"])
 
 
 def chain():

@@ -16,4 +16,5 @@ mod records;
 mod secrets;
 mod support;
 mod text;
+mod undoing;
 mod usage;
