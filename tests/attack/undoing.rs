@@ -103,10 +103,14 @@ fn run_that_changes(home: &Home) -> (Child, i32) {
         huge_pages() != was
     });
     let pid = run.id() as i32;
-    let guardian = sample::numbers("/proc".as_ref()).into_iter().find(|at| {
-        sample::process(*at).is_some_and(|s| s.parent == pid && s.name == "fp-guardian")
+    let mut guardian = None;
+    until("its guardian has a name", || {
+        guardian = sample::numbers("/proc".as_ref()).into_iter().find(|at| {
+            sample::process(*at).is_some_and(|s| s.parent == pid && s.name == "fp-guardian")
+        });
+        guardian.is_some()
     });
-    (run, guardian.expect("it has a guardian"))
+    (run, guardian.unwrap())
 }
 
 /// The most that a process had resident until it ended.
@@ -144,7 +148,7 @@ fn an_environment_without_an_end_does_not_stop_the_undoing() {
     assert_ne!(huge_pages().as_ref(), Some(&was));
     let mut doctor = Command::new("sh");
     doctor
-        .args(["-c", "ulimit -v 4000000; exec \"$0\" doctor --seconds 0.1"])
+        .args(["-c", "ulimit -v 4000000; exec \"$0\" doctor --seconds 1"])
         .arg(binary())
         .env("FINGERPOST_HOME", home.path(""))
         .env("TMPDIR", home.path(""));
