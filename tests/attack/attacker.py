@@ -7,8 +7,7 @@ It says “ready” when it has done what it does at once, and goes on until its
 
     environment      its environment is 40 GB long (PR_SET_MM_MAP), in a process that may be looked at and in one that
                      may not (PR_SET_DUMPABLE), which makes /proc/PID root's
-    marks DIRECTORY  it gives its processes, which start others for ever, the limit that marks what was started for the
-                     work directories of runs in DIRECTORY
+    marks            it gives its processes, which start others for ever, the limit that marks what a run has started
     locks DIRECTORY  it tries to lock what it can open there and in the directory of runs, in every way there is
     twice            a service, “ready PID”, that starts processes while its nice value is lower than it was: by forking
                      twice, in sessions of their own; every other one takes off what could mark it, and raises its nice
@@ -59,23 +58,22 @@ def long_environment():
 
 
 def environment():
-    if os.fork() == 0:
+    hidden, done = os.pipe()
+    first = os.fork() != 0
+    if not first:
         LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-        # So low that it could not be given the mark: the variable would be looked for.
     long_environment()
+    # So low that it could not be given the mark: the variable would be looked for.
     resource.setrlimit(RLIMIT_LOCKS, (7, 7))
-    ready()
+    if first:
+        os.read(hidden, 1)
+        ready()
+    else:
+        os.write(done, b"x")
     over(LONGEST)
 
 
-def mark(directory):
-    value = 0xCBF29CE484222325
-    for byte in os.fsencode(directory):
-        value = (value ^ byte) * 0x100000001B3 % (1 << 64)
-    return value >> 2 | 1 << 61
-
-
-def marks(directory):
+def marks():
     ready()
     end = time.monotonic() + LONGEST
     while not over(0.01) and time.monotonic() < end:
