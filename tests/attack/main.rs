@@ -17,4 +17,5 @@ mod secrets;
 mod spoofed;
 mod support;
 mod text;
+mod undoing;
 mod usage;

@@ -11,6 +11,8 @@ use crate::sockdiag::SockDiag;
 
 /// Processes whose descriptors are looked through.
 const MOST_PROCESSES: usize = 20_000;
+/// Descriptors of one process that are looked through.
+const MOST_DESCRIPTORS: usize = 1 << 17;
 
 /// Somebody that listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +61,9 @@ pub fn sockets_of(pid: i32) -> impl Iterator<Item = u32> {
         .into_iter()
         .flatten()
         .flatten();
-    entries.filter_map(|entry| socket_at(&entry.path()))
+    entries
+        .take(MOST_DESCRIPTORS)
+        .filter_map(|entry| socket_at(&entry.path()))
 }
 
 /// The inode of the socket that a link in `/proc/PID/fd` leads to.

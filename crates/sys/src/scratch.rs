@@ -168,16 +168,18 @@ impl Scratch {
         undo.iter().map(|undo| self.record(undo.clone())).collect()
     }
 
-    /// Undoes what was changed for a short time, the last first.
+    /// Undoes what was changed for a short time, settings before what has to be looked for, else the last first.
     ///
     /// # Errors
     /// The first of all that could not be undone, in a sentence; it stays in the journal.
     pub fn end_brief(&mut self, tickets: Vec<Ticket>) -> Result<(), String> {
+        let order = journal::log::order(&self.log.entries);
+        let order = order.into_iter().filter(|n| tickets.contains(&Ticket(*n)));
         // All of them, even when one fails.
-        let result = tickets
+        let result = order
+            .collect::<Vec<u64>>()
             .into_iter()
-            .rev()
-            .map(|ticket| self.undo(ticket))
+            .map(|n| self.log.undo(n))
             .fold(Ok(()), Result::and);
         if let (Ok(()), Some(guardian)) = (&result, &mut self.guardian) {
             guardian

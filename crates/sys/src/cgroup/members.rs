@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::procfs::bounded;
 use crate::procfs::mounts::parse_mountinfo;
 use crate::sample;
 
@@ -31,8 +32,7 @@ pub fn groups_of(pid: i32) -> Vec<String> {
 
 /// The groups of a process as the kernel tells them. A name may be any bytes: one that is no text hides nobody.
 fn text_of(pid: i32) -> Option<String> {
-    let bytes = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    bounded::text(format!("/proc/{pid}/cgroup")).ok()
 }
 
 /// The path that says most: that of systemd or of version 2, else the longest of the others.
@@ -171,7 +171,7 @@ pub fn is_directory(dir: &Path) -> bool {
 pub fn of_directory(dir: &Path) -> Vec<i32> {
     let mut pids = BTreeSet::new();
     for (dir, _) in tree(dir.to_owned()) {
-        let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+        let text = bounded::text(dir.join("cgroup.procs")).unwrap_or_default();
         // A process of another name space is written as 0.
         pids.extend(
             text.lines()

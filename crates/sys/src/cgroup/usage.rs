@@ -3,12 +3,11 @@
 //! Counters of a group hold those of the groups below it; what is told is each group's own.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 
 use super::members::tree;
-use crate::procfs::Paths;
 use crate::procfs::mounts::parse_mountinfo;
+use crate::procfs::{Paths, bounded};
 
 /// Groups that are read of one hierarchy: no machine has as many services, and each costs some reads. What further ones
 /// use is in the counters of those above them, which are read first.
@@ -81,7 +80,7 @@ fn combined(a: Usage, b: Usage, field: fn(Option<f64>, Option<f64>) -> Option<f6
 }
 
 fn read(dir: &std::path::Path) -> Usage {
-    let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
+    let text = |name: &str| bounded::text(dir.join(name)).ok();
     let number = |name: &str| text(name).and_then(|t| t.trim().parse::<f64>().ok());
     // Version 2 tells microseconds, version 1 nanoseconds.
     let stat = text("cpu.stat").and_then(|t| {
@@ -121,6 +120,8 @@ fn service_bytes(text: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -61,11 +61,11 @@ pub fn areas(entries: &Entries) -> Areas {
     Areas(entries.values().filter_map(own_area).collect())
 }
 
-/// The numbers of the entries in the order in which they are undone: what ends processes, then the newest first.
+/// The numbers of the entries in the order in which they are undone ([`Undo::turn`]), the newest first of each turn.
 pub fn order(entries: &Entries) -> Vec<u64> {
-    let (kills, others): (Vec<u64>, Vec<u64>) =
-        entries.keys().rev().partition(|n| entries[n].undo.kills());
-    kills.into_iter().chain(others).collect()
+    let mut order: Vec<u64> = entries.keys().rev().copied().collect();
+    order.sort_by_key(|n| entries[n].undo.turn());
+    order
 }
 
 /// Reads the text of a journal.

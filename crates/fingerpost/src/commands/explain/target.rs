@@ -10,8 +10,10 @@ use fingerpost_record::text::clean_short;
 use fingerpost_record::{Params, suggest};
 use fingerpost_sys::cgroup::members::{self, Found};
 use fingerpost_sys::cgroup::units::{self, Maker};
+use fingerpost_sys::procfs::process::owned_by;
 use fingerpost_sys::sample;
 use fingerpost_sys::sockdiag::{self, SockDiag};
+use fingerpost_sys::system;
 
 use super::containers;
 use crate::exit::usage;
@@ -110,11 +112,28 @@ impl Args {
         if all.is_empty() {
             return usage("that group has no process but this command");
         }
+        if system::is_elevated() {
+            all.iter().try_for_each(|&pid| is_callers(pid))?;
+        }
         let name = label.map_or_else(|| name(&all), str::to_owned);
         target.params = target.params.with("name", name);
         target.notes.extend(rights(&all));
         Ok(target)
     }
+}
+
+/// File capabilities on the binary are for the caller's own processes: whoever may start the binary has them, and could
+/// see by them what other users' programs do.
+fn is_callers(pid: i32) -> anyhow::Result<()> {
+    let own = rustix::process::getuid().as_raw();
+    if owned_by(pid, own) {
+        return Ok(());
+    }
+    let name = sample::process(pid).map_or_else(String::new, |s| s.name);
+    usage(format!(
+        "process {pid} ({name}) is another user's, and the capabilities of this binary (setcap) are for the caller's \
+         own: run it as root"
+    ))
 }
 
 /// The program's name: that of the processes whose parents are none of them.
