@@ -1,6 +1,6 @@
 //! An open database, its readers and its writer.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use crate::engine::{
     Change, Engine, FORMAT_KEY, Keys, Layout, Reader, Store, Tables, View, Writer,
 };
 use crate::lmdb::{self, LmdbChange, LmdbView};
+use crate::making::New;
 use crate::redb::{RedbChange, RedbView};
 use crate::sqlite::{SqliteChange, SqliteView};
 use crate::value::{Cell, Entry, Listing, Part};
@@ -35,12 +36,12 @@ enum Inner {
 impl Database {
     /// Opens a file for reading.
     pub fn open(file: &Path) -> Result<Database> {
-        Self::open_as(file, Mode::Read, || redb::File::open(file, false))
+        Self::open_as(file, Mode::Read, |real| redb::File::open(real, false))
     }
 
     /// Opens a file for reading and writing.
     pub fn open_for_writing(file: &Path) -> Result<Database> {
-        Self::open_as(file, Mode::Write, || redb::File::open(file, true))
+        Self::open_as(file, Mode::Write, |real| redb::File::open(real, true))
     }
 
     /// Opens a file for reading by a process that may have so many bytes of memory, page cache included, and perhaps
@@ -48,30 +49,32 @@ impl Database {
     /// it.
     pub fn open_within(file: &Path, memory: u64) -> Result<Database> {
         let cache = usize::try_from(memory / 2).unwrap_or(usize::MAX);
-        Self::open_as(file, Mode::ReadWithin, || {
-            redb::File::open_within(file, cache)
+        Self::open_as(file, Mode::ReadWithin, |real| {
+            redb::File::open_within(real, cache)
         })
     }
 
     fn open_as(
         file: &Path,
         mode: Mode,
-        redb: impl FnOnce() -> Result<redb::File>,
+        redb: impl FnOnce(&Path) -> Result<redb::File>,
     ) -> Result<Database> {
         let engine = Self::engine_of(file)?;
+        // Locks stand beside the file itself: those of a link to it would be others.
+        let real = &std::fs::canonicalize(file).map_err(Error::io("cannot open", file))?;
         let inner = match engine {
             Engine::Lmdb => {
-                Inner::Lmdb(lmdb::open(file, mode).map_err(Error::io("cannot open", file))?)
+                Inner::Lmdb(lmdb::open(real, mode).map_err(Error::io("cannot open", file))?)
             }
             Engine::Sqlite => Inner::Sqlite(mode),
-            Engine::Redb => Inner::Redb(Arc::new(redb()?)),
+            Engine::Redb => Inner::Redb(Arc::new(redb(real)?)),
         };
         let mut database = Database {
             store: Store {
                 engine,
                 keys: Keys::Nested,
             },
-            path: file.to_owned(),
+            path: real.to_owned(),
             inner,
         };
         let keys = database.mark().map_err(|e| {
@@ -134,9 +137,9 @@ impl Database {
     }
 
     /// Opens a file for reading that stands in a directory where others could put an engine's further files: none of
-    /// those is looked at, so nobody may write to the file meanwhile.
+    /// those is looked at, and no lock is taken, so nobody may write to the file meanwhile.
     pub fn open_alone(file: &Path) -> Result<Database> {
-        Self::open_as(file, Mode::ReadAlone, || redb::File::open(file, false))
+        Self::open_as(file, Mode::ReadAlone, redb::File::open_alone)
     }
 
     /// Reads everything in the file and tells whether all of it is as an import makes it.
@@ -227,11 +230,10 @@ impl Database {
         }
     }
 
-    /// Makes a new file from what `fill` puts into it, part by part until it says that there is no more. All of it is
-    /// on disk when this returns; before that the file is good for nothing, so make it under another name and rename
-    /// it.
-    pub fn build(
-        file: &Path,
+    /// Fills a new file with what `fill` puts into it, part by part until it says that there is no more. Before this
+    /// returns the file is good for nothing, and only [`New::finish`] has all of it on disk.
+    pub(crate) fn build(
+        new: &New,
         store: Store,
         fill: &mut dyn FnMut(&mut dyn Writer) -> Result<bool>,
     ) -> Result<()> {
@@ -243,7 +245,8 @@ impl Database {
         };
         match store.engine {
             Engine::Lmdb => {
-                let env = lmdb::open(file, Mode::Bulk).map_err(Error::io("cannot make", file))?;
+                let file = new.through_descriptor();
+                let env = lmdb::create(&file).map_err(Error::io("cannot make", &file))?;
                 let mut last = None;
                 let mut more = true;
                 while more {
@@ -254,20 +257,17 @@ impl Database {
                 env.sync().map_err(Error::io("cannot sync", file))
             }
             Engine::Sqlite => {
-                let mut connection = sqlite::create(file)?;
+                let mut connection = sqlite::create(&new.by_names())?;
                 let mut more = true;
                 while more {
                     let transaction = connection.transaction()?;
                     more = parts.next(&mut SqliteChange(&transaction))?;
                     transaction.commit()?;
                 }
-                sqlite::finish(connection)?;
-                File::open(file)
-                    .and_then(|f| f.sync_all())
-                    .map_err(Error::io("cannot sync", file))
+                sqlite::finish(connection, new.file())
             }
             Engine::Redb => {
-                let database = redb::File::Write(::redb::Database::create(file)?);
+                let database = redb::create(new.file().try_clone()?)?;
                 let mut more = true;
                 while more {
                     let transaction = database.write(::redb::Durability::None)?;
