@@ -124,8 +124,7 @@ impl Beside {
                 path.display()
             )));
         }
-        let private =
-            stat.st_mode & 0o077 == 0 && [uid(), 0, self.owner.0].contains(&stat.st_uid);
+        let private = stat.st_mode & 0o077 == 0 && [uid(), 0, self.owner.0].contains(&stat.st_uid);
         if !private && others_of_ours(Inode::of(&stat).1) {
             return Ok(Some(Inode::of(&stat)));
         }
@@ -339,7 +338,10 @@ mod tests {
         assert_eq!(held(line, 678), None);
         let waits = "1: -> POSIX  ADVISORY  WRITE 99 fe:01:5678 0 EOF";
         assert_eq!(held(waits, 5678), None);
-        assert_eq!(held("2: OFDLCK ADVISORY  READ -1 fe:01:5678 0 0", 5678), None);
+        assert_eq!(
+            held("2: OFDLCK ADVISORY  READ -1 fe:01:5678 0 0", 5678),
+            None
+        );
         assert_eq!(held("", 5678), None);
     }
 }

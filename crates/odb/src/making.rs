@@ -106,13 +106,7 @@ impl New {
 
     fn rename_to_free_name(&self) -> io::Result<()> {
         let (from, to) = (&*self.inner, &*self.name);
-        match rustix::fs::renameat_with(
-            &self.dir,
-            from,
-            &self.parent,
-            to,
-            RenameFlags::NOREPLACE,
-        ) {
+        match rustix::fs::renameat_with(&self.dir, from, &self.parent, to, RenameFlags::NOREPLACE) {
             // A file system that cannot do both in one step.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 match rustix::fs::statat(&self.parent, to, AtFlags::SYMLINK_NOFOLLOW) {

@@ -266,9 +266,7 @@ fn get(of: &Kept, path: &[u8]) -> anyhow::Result<Done> {
     let mut written = Ok(());
     let found = open(of)?
         .reader()
-        .and_then(|mut reader| {
-            reader.cell(path, &mut |cell| written = output::content(cell.body))
-        })
+        .and_then(|mut reader| reader.cell(path, &mut |cell| written = output::content(cell.body)))
         .map_err(mend)?;
     written?;
     if !found {
