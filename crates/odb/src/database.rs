@@ -29,7 +29,7 @@ pub struct Database {
 enum Inner {
     Lmdb(Arc<Env>),
     /// Each reader has a connection of its own.
-    Sqlite(Mode),
+    Sqlite(sqlite::How),
     Redb(Arc<redb::File>),
 }
 
@@ -59,14 +59,17 @@ impl Database {
         mode: Mode,
         redb: impl FnOnce(&Path) -> Result<redb::File>,
     ) -> Result<Database> {
-        let engine = Self::engine_of(file)?;
+        let (engine, start) = beginning(file)?;
         // Locks stand beside the file itself: those of a link to it would be others.
         let real = &std::fs::canonicalize(file).map_err(Error::io("cannot open", file))?;
         let inner = match engine {
             Engine::Lmdb => {
                 Inner::Lmdb(lmdb::open(real, mode).map_err(Error::io("cannot open", file))?)
             }
-            Engine::Sqlite => Inner::Sqlite(mode),
+            Engine::Sqlite => Inner::Sqlite(sqlite::How {
+                mode,
+                log: start[sqlite::HAS_LOG] == 2,
+            }),
             Engine::Redb => Inner::Redb(Arc::new(redb(real)?)),
         };
         let mut database = Database {
@@ -90,50 +93,7 @@ impl Database {
 
     /// The engine of a file, from how it begins; nothing of the engine runs.
     pub fn engine_of(file: &Path) -> Result<Engine> {
-        let mut start = [0; 24];
-        // A FIFO must not be waited for.
-        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        let mut open = OpenOptions::new()
-            .read(true)
-            .custom_flags(nonblocking)
-            .open(file)
-            .map_err(Error::io("cannot open", file))?;
-        let foreign = || Error::Foreign(file.to_owned());
-        if !open
-            .metadata()
-            .map_err(Error::io("cannot look at", file))?
-            .is_file()
-        {
-            return Err(foreign());
-        }
-        open.read_exact(&mut start).map_err(|_| foreign())?;
-        match &start {
-            [
-                b'S',
-                b'Q',
-                b'L',
-                b'i',
-                b't',
-                b'e',
-                b' ',
-                b'f',
-                b'o',
-                b'r',
-                b'm',
-                b'a',
-                b't',
-                b' ',
-                b'3',
-                0,
-                ..,
-            ] => Ok(Engine::Sqlite),
-            [b'r', b'e', b'd', b'b', 0x1a, 0x0a, 0xa9, 0x0d, 0x0a, ..] => Ok(Engine::Redb),
-            // The page's header, then LMDB's magic number in the machine's byte order.
-            [.., a, b, c, d, _, _, _, _] if u32::from_ne_bytes([*a, *b, *c, *d]) == 0xBEEF_C0DE => {
-                Ok(Engine::Lmdb)
-            }
-            _ => Err(foreign()),
-        }
+        Ok(beginning(file)?.0)
     }
 
     /// Opens a file for reading that stands in a directory where others could put an engine's further files: none of
@@ -151,10 +111,10 @@ impl Database {
             Inner::Lmdb(env) => {
                 verify::scan(&mut LmdbView::new(env.clone())?, self.store.keys, most)
             }
-            Inner::Sqlite(mode) => {
-                sqlite::check(&self.path, *mode)?;
+            Inner::Sqlite(how) => {
+                sqlite::check(&self.path, *how)?;
                 verify::scan(
-                    &mut SqliteView::open(&self.path, *mode)?,
+                    &mut SqliteView::open(&self.path, *how)?,
                     self.store.keys,
                     most,
                 )
@@ -177,7 +137,7 @@ impl Database {
         }
         match &self.inner {
             Inner::Lmdb(env) => of(LmdbView::new(env.clone())?),
-            Inner::Sqlite(mode) => of(SqliteView::open(&self.path, *mode)?),
+            Inner::Sqlite(how) => of(SqliteView::open(&self.path, *how)?),
             Inner::Redb(file) => of(RedbView::new(file.clone())),
         }
     }
@@ -191,7 +151,7 @@ impl Database {
     pub fn reader(&self) -> Result<Box<dyn Reader>> {
         Ok(match &self.inner {
             Inner::Lmdb(env) => walker(self.store.keys, LmdbView::new(env.clone())?),
-            Inner::Sqlite(mode) => walker(self.store.keys, SqliteView::open(&self.path, *mode)?),
+            Inner::Sqlite(how) => walker(self.store.keys, SqliteView::open(&self.path, *how)?),
             Inner::Redb(file) => walker(self.store.keys, RedbView::new(file.clone())),
         })
     }
@@ -215,8 +175,8 @@ impl Database {
                 run(&mut change, self.store.keys, job)?;
                 change.commit().map(drop)
             }
-            Inner::Sqlite(_) => {
-                let mut connection = sqlite::open(&self.path, true)?;
+            Inner::Sqlite(how) => {
+                let mut connection = sqlite::open(&self.path, true, how.log)?;
                 let transaction = connection
                     .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
                 run(&mut SqliteChange(&transaction), self.store.keys, job)?;
@@ -278,6 +238,55 @@ impl Database {
             }
         }
     }
+}
+
+/// The engine of a file, and how the file begins; nothing of the engine runs.
+fn beginning(file: &Path) -> Result<(Engine, [u8; 24])> {
+    let mut start = [0; 24];
+    // A FIFO must not be waited for.
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut open = OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(file)
+        .map_err(Error::io("cannot open", file))?;
+    let foreign = || Error::Foreign(file.to_owned());
+    if !open
+        .metadata()
+        .map_err(Error::io("cannot look at", file))?
+        .is_file()
+    {
+        return Err(foreign());
+    }
+    open.read_exact(&mut start).map_err(|_| foreign())?;
+    let engine = match &start {
+        [
+            b'S',
+            b'Q',
+            b'L',
+            b'i',
+            b't',
+            b'e',
+            b' ',
+            b'f',
+            b'o',
+            b'r',
+            b'm',
+            b'a',
+            b't',
+            b' ',
+            b'3',
+            0,
+            ..,
+        ] => Engine::Sqlite,
+        [b'r', b'e', b'd', b'b', 0x1a, 0x0a, 0xa9, 0x0d, 0x0a, ..] => Engine::Redb,
+        // The page's header, then LMDB's magic number in the machine's byte order.
+        [.., a, b, c, d, _, _, _, _] if u32::from_ne_bytes([*a, *b, *c, *d]) == 0xBEEF_C0DE => {
+            Engine::Lmdb
+        }
+        _ => return Err(foreign()),
+    };
+    Ok((engine, start))
 }
 
 /// A file that is being made in several transactions. What the writer knows of its tables stays known.

@@ -87,13 +87,31 @@ impl New {
     /// Gives the file its name, and takes away what belonged to an old one of this name. All of it is on disk then.
     pub(crate) fn finish(self, replace: bool) -> io::Result<()> {
         self.file.sync_all()?;
-        if replace {
-            // What belongs to the old file must not be taken for the new one's.
-            self.remove_companions();
-            rustix::fs::renameat(&self.dir, &*self.inner, &self.parent, &*self.name)?;
+        let (from, to) = (&*self.inner, &*self.name);
+        let is_free = || match rustix::fs::statat(&self.parent, to, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(()),
+            Ok(_) => Err(Errno::EXIST),
+            Err(e) => Err(e),
+        };
+        if !replace {
+            is_free()?;
+        }
+        // What belongs to an old file must not be taken for the new one's.
+        self.remove_companions();
+        let flags = if replace {
+            RenameFlags::empty()
         } else {
-            self.rename_to_free_name()?;
-            self.remove_companions();
+            RenameFlags::NOREPLACE
+        };
+        match rustix::fs::renameat_with(&self.dir, from, &self.parent, to, flags) {
+            // A kernel or a file system that cannot look and rename in one step.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                if !replace {
+                    is_free()?;
+                }
+                rustix::fs::renameat(&self.dir, from, &self.parent, to)?;
+            }
+            other => other?,
         }
         let parent = rustix::fs::openat(
             &self.parent,
@@ -102,22 +120,6 @@ impl New {
             Mode::empty(),
         )?;
         Ok(rustix::fs::fsync(parent)?)
-    }
-
-    fn rename_to_free_name(&self) -> io::Result<()> {
-        let (from, to) = (&*self.inner, &*self.name);
-        match rustix::fs::renameat_with(&self.dir, from, &self.parent, to, RenameFlags::NOREPLACE) {
-            // A file system that cannot do both in one step.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                match rustix::fs::statat(&self.parent, to, AtFlags::SYMLINK_NOFOLLOW) {
-                    Err(Errno::NOENT) => {}
-                    Ok(_) => return Err(Errno::EXIST.into()),
-                    Err(e) => return Err(e.into()),
-                }
-                Ok(rustix::fs::renameat(&self.dir, from, &self.parent, to)?)
-            }
-            other => Ok(other?),
-        }
     }
 
     fn remove_companions(&self) {

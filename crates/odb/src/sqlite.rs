@@ -23,6 +23,8 @@ const BUSY: Duration = Duration::from_secs(10);
 /// The most of the file that is mapped; SQLite's own limit is a little below 2 GiB.
 const MAPPED: i64 = 0x7fff_0000;
 
+/// Where the header says whether a file has a log: two bytes, each 2 where it has.
+pub(crate) const HAS_LOG: usize = 18;
 /// The file of the memory that connections share, and so many bytes that SQLite leaves its permissions alone.
 const SHARED: &str = "-shm";
 const SHARED_BYTES: u64 = 3;
@@ -34,18 +36,26 @@ const SCHEMA: &str =
      CREATE UNIQUE INDEX entry_key ON entry (key);
      INSERT INTO entry (id, key, head, body) VALUES (0, CAST('/format' AS BLOB), x'', x'');";
 
+/// How a file is opened.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    pub(crate) mode: Mode,
+    /// Whether it has a log ahead of writes, and so a file of shared memory.
+    pub(crate) log: bool,
+}
+
 /// Opens a file for reading in one of the ways.
-fn open_as(path: &Path, mode: Mode) -> Result<Connection> {
-    match mode {
+fn open_as(path: &Path, how: How) -> Result<Connection> {
+    match how.mode {
         Mode::ReadAlone => open_alone(path),
         // Not mapped, as what the kernel reads ahead of a map may be more than the memory that the process has; SQLite
         // keeps what its own cache does by default.
         Mode::ReadWithin => {
-            let connection = open(path, false)?;
+            let connection = open(path, false, how.log)?;
             connection.pragma_update(None, "mmap_size", 0)?;
             Ok(connection)
         }
-        _ => open(path, false),
+        _ => open(path, false, how.log),
     }
 }
 
@@ -53,7 +63,7 @@ fn open_as(path: &Path, mode: Mode) -> Result<Connection> {
 ///
 /// Of the database itself SQLite locks, beside its log, only what it shares with everybody who may read. The other locks
 /// are on the file of its shared memory, which must be its owner's alone. It is there from the first read on.
-pub(crate) fn open(path: &Path, write: bool) -> Result<Connection> {
+pub(crate) fn open(path: &Path, write: bool, log: bool) -> Result<Connection> {
     if !write && !beside::is_writable(path) {
         return open_alone(path);
     }
@@ -61,9 +71,13 @@ pub(crate) fn open(path: &Path, write: bool) -> Result<Connection> {
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     for _ in 0..beside::ATTEMPTS {
-        let shared = beside::ensure(path, SHARED, SHARED_BYTES)
-            .map_err(Error::io("cannot make a file of locks beside", path))?;
-        if shared.is_none() && !write {
+        let shared = if log {
+            beside::ensure(path, SHARED, SHARED_BYTES)
+                .map_err(Error::io("cannot make a file of locks beside", path))?
+        } else {
+            None
+        };
+        if log && shared.is_none() && !write {
             return open_alone(path);
         }
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_READ_WRITE;
@@ -105,8 +119,8 @@ fn ready(connection: Connection) -> Result<Connection> {
 }
 
 /// Refuses a file that SQLite finds damaged, or whose schema is another than ours.
-pub(crate) fn check(path: &Path, mode: Mode) -> Result<()> {
-    let connection = open_as(path, mode)?;
+pub(crate) fn check(path: &Path, how: How) -> Result<()> {
+    let connection = open_as(path, how)?;
     let mut found = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY rootpage, sql")?;
     let found: Vec<String> = found
         .query_map([], |row| row.get(0))?
@@ -147,7 +161,7 @@ pub(crate) fn create(path: &Path) -> Result<Connection> {
 /// the header that say so are all that `PRAGMA journal_mode = WAL` changes for good, and the pragma would make the log.
 pub(crate) fn finish(connection: Connection, file: &File) -> Result<()> {
     connection.close().map_err(|(_, e)| e)?;
-    Ok(file.write_all_at(&[2, 2], 18)?)
+    Ok(file.write_all_at(&[2, 2], HAS_LOG as u64)?)
 }
 
 struct Statements<'c> {
@@ -172,8 +186,8 @@ self_cell!(
 pub(crate) struct SqliteView(Prepared);
 
 impl SqliteView {
-    pub(crate) fn open(path: &Path, mode: Mode) -> Result<Self> {
-        Prepared::try_new(open_as(path, mode)?, |c| {
+    pub(crate) fn open(path: &Path, how: How) -> Result<Self> {
+        Prepared::try_new(open_as(path, how)?, |c| {
             Ok(Statements {
                 begin: c.prepare("BEGIN")?,
                 end: c.prepare("COMMIT")?,
