@@ -7,6 +7,7 @@
 mod accounts;
 mod databases;
 mod environment;
+mod files;
 mod limits;
 mod memory;
 mod mutate;

@@ -54,6 +54,15 @@ impl Plan {
         }
     }
 
+    /// One of so many parts of a kind, which in `make test` share its seconds.
+    fn share(mut self, parts: u32) -> Plan {
+        if variable("CASES").is_none() && variable("SECONDS").is_none() {
+            let now = Instant::now();
+            self.until = now + self.until.saturating_duration_since(now) / parts;
+        }
+        self
+    }
+
     /// Runs `case(worker, seed)` for each seed, prints one line of figures, and fails when a case did. A case says
     /// whether the damage was accepted: were all refused by a parser, then nothing behind it was tried.
     fn run(&self, kind: &str, case: impl Fn(u64, u64) -> Result<bool, Fault> + Sync) {

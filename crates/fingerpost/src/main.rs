@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         ));
     }
     survive_file_size();
+    let_nobody_write();
     let arguments = match cli::parse() {
         Ok(arguments) => arguments,
         Err(status) => return status,
@@ -72,4 +73,14 @@ fn main() -> ExitCode {
 fn survive_file_size() {
     // Without the handler all is as it was before.
     let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)));
+}
+
+/// Has nothing that this process and those that it starts make be open to everybody for writing, whatever the umask
+/// was: who is to measure works in directories whose names can be seen in the arguments of its workers.
+fn let_nobody_write() {
+    use rustix::fs::Mode;
+    use rustix::process::umask;
+    // It can only be told by setting it; there is no other thread yet.
+    let given = umask(Mode::from_raw_mode(0o077));
+    umask(given | Mode::WOTH);
 }

@@ -101,7 +101,10 @@ impl Scratch {
     }
 
     fn with_work_directory(mut self, temporary: &Dir) -> io::Result<Scratch> {
-        self.work = self.make_directory(temporary, journal::PREFIXES[0])?.0;
+        let made = self.make_directory(temporary, journal::PREFIXES[0]);
+        self.work = made
+            .map_err(|e| nothing_can_be_made(temporary.path(), e))?
+            .0;
         if self.guardian.is_some() {
             self.guard()?;
         }
@@ -298,6 +301,14 @@ impl Server {
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
+}
+
+/// Where nothing could be made, as on a file system that is read-only or full, and what helps.
+fn nothing_can_be_made(dir: &Path, error: io::Error) -> io::Error {
+    let dir = dir.display();
+    let sentence =
+        format!("{error} in {dir}; name another directory for temporary files by TMPDIR");
+    io::Error::new(error.kind(), sentence)
 }
 
 fn wait_for_lock(lock: &std::fs::File, dir: &Path) -> io::Result<()> {
