@@ -75,7 +75,7 @@ fn shown(text: &[u8], good: &Run, kind: usize) -> Result<Vec<u8>, load::LoadErro
             }
         }
         12..16 => {
-            let c = compared(&figures()?, good, kind % 2 == 0);
+            let c = compared(&figures()?, good, kind.is_multiple_of(2));
             compare::write(&mut out, &c, formats[kind - 12], &style).expect(written);
         }
         _ => {

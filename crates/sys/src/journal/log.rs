@@ -48,8 +48,9 @@ enum Line {
     },
     Entry {
         n: u64,
+        // Larger than the others by far.
         #[serde(flatten)]
-        entry: Entry,
+        entry: Box<Entry>,
     },
 }
 
@@ -90,7 +91,7 @@ pub fn parse(text: &str) -> Result<Entries, String> {
             },
             Line::Entry { n, entry } => {
                 check(&entry, &entries).map_err(wrong)?;
-                if entries.insert(n, entry).is_some() {
+                if entries.insert(n, *entry).is_some() {
                     return Err(wrong("its number is taken"));
                 }
             }
@@ -192,7 +193,7 @@ impl Log {
         let n = self.next;
         let line = to_line(&Line::Entry {
             n,
-            entry: entry.clone(),
+            entry: Box::new(entry.clone()),
         });
         if self.bytes + line.len() as u64 > MOST_BYTES - RESERVE {
             return Err(io::Error::new(
@@ -250,7 +251,7 @@ impl Log {
             .map(|(n, entry)| {
                 to_line(&Line::Entry {
                     n: *n,
-                    entry: entry.clone(),
+                    entry: Box::new(entry.clone()),
                 })
             })
             .collect();
