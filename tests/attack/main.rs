@@ -5,6 +5,7 @@
 //! in the order of their names: `accounts`, which take longest, first, so that none is left alone at the end.
 
 mod accounts;
+mod completion;
 mod databases;
 mod environment;
 mod limits;

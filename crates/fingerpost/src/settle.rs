@@ -608,7 +608,10 @@ mod tests {
         let (_, why) = planned(&comparison, &comparison.changes[0], &options())
             .err()
             .unwrap();
-        assert!(why.contains("a record may not choose cc=/tmp/compiler"), "{why}");
+        assert!(
+            why.contains("a record may not choose cc=/tmp/compiler"),
+            "{why}"
+        );
 
         let launch = |placement: &str, seconds: f64| {
             let mut of = run(

@@ -75,7 +75,10 @@ mod tests {
         );
         assert!(!measured_by("database", "x;reboot").contains("reboot"));
         let said = taken(database(), "", "clients", &"9".repeat(9000)).unwrap_err();
-        assert!(said.len() < 300 && said.contains("whole numbers from 1 to 1000"), "{said}");
+        assert!(
+            said.len() < 300 && said.contains("whole numbers from 1 to 1000"),
+            "{said}"
+        );
         assert_eq!(taken(database(), "", "clients", "8"), Ok(()));
     }
 
