@@ -15,6 +15,7 @@ mod others;
 mod page;
 mod records;
 mod secrets;
+mod settings;
 mod support;
 mod text;
 mod usage;

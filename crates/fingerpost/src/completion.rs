@@ -15,7 +15,6 @@ use fingerpost_compare::references;
 use fingerpost_labs::prove;
 use fingerpost_record::archive::Archive;
 use fingerpost_record::cause::CAUSES;
-use fingerpost_record::text;
 
 mod bash;
 mod elvish;
@@ -230,13 +229,8 @@ fn beginning<T: AsRef<str>>(
     let Some(word) = word.to_str() else {
         return Vec::new();
     };
-    // A name may come from a file of somebody else: nothing of it may steer the terminal or the shell.
-    let plain = |name: &str| {
-        !name.is_empty()
-            && !name
-                .chars()
-                .any(|c| c.is_whitespace() || c.is_control() || text::misleads(c))
-    };
+    // A name may come from a file of somebody else: what is no file itself some shells quote in part only.
+    let plain = |name: &str| !name.is_empty() && paths::is_plain(name);
     let fits = all.filter(|(name, _)| name.as_ref().starts_with(word) && plain(name.as_ref()));
     fits.map(|(name, help)| {
         CompletionCandidate::new(name.as_ref()).help((!help.is_empty()).then(|| help.into()))

@@ -164,8 +164,7 @@ pub fn of_any(key: &str, value: &str) -> Result<(), Refused> {
 
 /// Whether anything of this setting is taken.
 pub fn takes_any(setting: &Setting) -> bool {
-    matches!(setting.key, "cc" | "cflags")
-        || !setting.by_the_user && (!setting.values.is_empty() || setting.numbers != Numbers::None)
+    !setting.by_the_user && (!setting.values.is_empty() || setting.numbers != Numbers::None)
 }
 
 fn of_setting(setting: &Setting, value: &str) -> Result<(), Refused> {

@@ -15,6 +15,7 @@ use std::path::Path;
 use clap::Command;
 use clap_complete::env::EnvCompleter;
 
+use super::paths;
 use super::words::{Quotes, meant};
 
 /// Where the word at the cursor is among the words, and the line up to the cursor.
@@ -95,16 +96,10 @@ impl EnvCompleter for Bash {
             .iter()
             .filter_map(|(value, _)| value.strip_prefix(&kept))
             .collect();
-        let plain = rest.iter().all(|rest| is_plain(rest));
+        let plain = rest.iter().all(|rest| paths::is_plain(rest));
         writeln!(buf, "{}", if plain { PLAIN } else { QUOTED })?;
         rest.iter().try_for_each(|rest| writeln!(buf, "{rest}"))
     }
-}
-
-/// Whether a word is the same in a command line as it is here.
-fn is_plain(word: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=,:+@%".contains(c);
-    word.chars().all(plain)
 }
 
 /// What the words up to the cursor stand for, the place of the last of them, and its part that bash keeps. Words come as

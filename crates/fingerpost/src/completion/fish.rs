@@ -12,7 +12,7 @@ use super::words::Quotes;
 /// The function that fish calls: the words before the cursor without their quotes, the one at the cursor as it was
 /// typed. Where nothing is offered for a word that begins with `~`, fish completes files.
 const SCRIPT: &str = r#"function __NAME_complete
-    set -l typed (commandline --current-token --cut-at-cursor | string collect --allow-empty)
+    set -l typed (commandline --current-token --cut-at-cursor)
     set -l words (commandline --current-process --tokenize --cut-at-cursor)
     if string match --quiet '~*' -- "$typed"
         __fish_complete_path "$typed"

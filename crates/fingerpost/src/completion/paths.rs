@@ -16,6 +16,12 @@ pub fn is_offered(word: &str) -> bool {
     !word.is_empty() && !word.chars().any(|c| c.is_control() || text::misleads(c))
 }
 
+/// Whether a word is the same in a command line as it is here, in any shell.
+pub fn is_plain(word: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=,:+@%~".contains(c);
+    word.chars().all(plain) && !word.starts_with(['~', '=', '%'])
+}
+
 /// Files and directories.
 pub fn any(word: &OsStr) -> Vec<CompletionCandidate> {
     beginning(word, |_| true)

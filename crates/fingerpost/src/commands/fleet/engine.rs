@@ -201,7 +201,7 @@ pub fn ssh(host: &str, bytes: u64, timeout: u64, run: &[String]) -> Vec<String> 
 }
 
 /// A word as a shell takes it, whatever it holds.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| {
         c.is_ascii_alphanumeric()
             || matches!(c, '-' | '_' | '.' | '/' | '=' | ',' | ':' | '%' | '+')
