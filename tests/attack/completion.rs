@@ -108,7 +108,7 @@ fn typed(home: &Home, at: usize, name: &[u8], keys: &str, wanted: &[&[u8]]) -> T
     }
 }
 
-fn all(home: &Home) -> Vec<Typed> {
+fn all(home: &Home, shell: &Shell) -> Vec<Typed> {
     let mut all = Vec::new();
     let mut add = |name: &[u8], keys: &str, wanted: &[&[u8]]| {
         let one = typed(home, all.len(), name, keys, wanted);
@@ -127,17 +127,17 @@ fn all(home: &Home) -> Vec<Typed> {
                 &[b"show", whole.as_bytes()],
             );
         }
-        // Without a directory before it, a name must not become an option or a home.
-        let alone = if name.starts_with(['-', '~']) {
-            &whole
+        // Without a directory before it, a name must not become an option or a home. fish offers nothing that begins
+        // with a dot where none was typed.
+        let leading = name.starts_with(['-', '~']);
+        let alone = if leading { &whole } else { name };
+        let words: [&[u8]; 4] = [b"report", b"latest", b"-o", alone.as_bytes()];
+        let offered = if leading && shell.script == "fish" {
+            3
         } else {
-            name
+            4
         };
-        add(
-            name.as_bytes(),
-            "report latest -o \t",
-            &[b"report", b"latest", b"-o", alone.as_bytes()],
-        );
+        add(name.as_bytes(), "report latest -o \t", &words[..offered]);
         let setting = format!("manifest=./{name}");
         add(
             name.as_bytes(),
@@ -263,7 +263,7 @@ fn step(keys: &str, file: &Path) -> serde_json::Value {
 fn bash_runs_nothing_of_a_name_that_it_completes() {
     let home = Home::new();
     if is_there(&BASH) {
-        types(&home, &BASH, &all(&home));
+        types(&home, &BASH, &all(&home, &BASH));
     }
 }
 
@@ -271,7 +271,7 @@ fn bash_runs_nothing_of_a_name_that_it_completes() {
 fn zsh_runs_nothing_of_a_name_that_it_completes() {
     let home = Home::new();
     if is_there(&ZSH) {
-        types(&home, &ZSH, &all(&home));
+        types(&home, &ZSH, &all(&home, &ZSH));
     }
 }
 
@@ -279,7 +279,7 @@ fn zsh_runs_nothing_of_a_name_that_it_completes() {
 fn fish_runs_nothing_of_a_name_that_it_completes() {
     let home = Home::new();
     if is_there(&FISH) {
-        types(&home, &FISH, &all(&home));
+        types(&home, &FISH, &all(&home, &FISH));
     }
 }
 
