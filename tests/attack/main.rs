@@ -5,6 +5,7 @@
 //! in the order of their names: `accounts`, which take longest, first, so that none is left alone at the end.
 
 mod accounts;
+mod completion;
 mod databases;
 mod environment;
 mod files;
@@ -15,6 +16,7 @@ mod others;
 mod page;
 mod records;
 mod secrets;
+mod settings;
 mod spoofed;
 mod support;
 mod text;

@@ -53,6 +53,12 @@ fn main() -> ExitCode {
             "{shown} in PATH is not searched for programs: other users can change what lies there"
         ));
     }
+    for name in fingerpost_sys::search::harden_libraries() {
+        exit::say(&format!(
+            "a part of {name} is left out for the programs that are started: it is relative, or other users can change \
+             what lies there"
+        ));
+    }
     survive_file_size();
     let_nobody_write();
     let arguments = match cli::parse() {

@@ -218,7 +218,7 @@ pub fn drain_line(node: &str, reason: &str) -> String {
 }
 
 /// A word as a shell takes it, whatever it holds.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| {
         c.is_ascii_alphanumeric()
             || matches!(c, '-' | '_' | '.' | '/' | '=' | ',' | ':' | '%' | '+')

@@ -40,7 +40,7 @@ pub struct ScriptArgs {
     )]
     nodes: Option<String>,
     /// Instead: this sweep's suspects and random hosts of their groups, to be measured again
-    #[arg(long, value_name = "SWEEP", conflicts_with_all = ["nodes", "words"])]
+    #[arg(long, value_name = "SWEEP", conflicts_with = "nodes")]
     again: Option<PathBuf>,
     /// With --again: how many random hosts of a group are measured together with its suspects
     #[arg(long, default_value_t = 4, requires = "again")]
@@ -67,6 +67,7 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<()> {
         ),
         Some(dir) => {
             let sweep = super::given::open(dir)?;
+            let words = super::given::words(&sweep, &args.words)?.to_vec();
             let (suspects, controls) =
                 judge::to_confirm(&sweep, args.controls, |n| fastrand::usize(..n))
                     .or_else(|e| usage(e.to_string()))?;
@@ -75,7 +76,7 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<()> {
                 return Ok(());
             }
             let again: BTreeSet<String> = suspects.into_iter().chain(controls).collect();
-            (again.into_iter().collect(), sweep.manifest.args.clone())
+            (again.into_iter().collect(), words)
         }
     };
     let name = format!("fingerpost-{:08x}", fastrand::u32(..));
