@@ -89,6 +89,17 @@ pub fn parse_io(text: &str) -> Option<(u64, u64)> {
     Some((field("read_bytes")?, field("write_bytes")?))
 }
 
+/// Bytes of this process's address space.
+pub fn mapped_bytes() -> Option<u64> {
+    let pages: u64 = fs::read_to_string("/proc/self/statm")
+        .ok()?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()?;
+    Some(pages * crate::system::page_bytes())
+}
+
 /// The numbers that name directories below a directory, such as processes below `/proc` or threads below
 /// `/proc/PID/task`.
 pub fn numbers(dir: &Path) -> Vec<i32> {
