@@ -8,6 +8,7 @@ mod accounts;
 mod databases;
 mod environment;
 mod limits;
+mod looks;
 mod memory;
 mod mutate;
 mod others;

@@ -296,6 +296,8 @@ static void fuse(int over) {
         die("fuse");
     if (child() == 0)
         answer(fuse, stop[0]);
+    /* Only who answers has it open: when that ends the kernel gives up all that wait. */
+    close(fuse);
     snprintf(path, sizeof path, "/mnt/f/code.so");
     if (over) {
         if (mount("overlay", "/mnt/m", "overlay", 0, "lowerdir=/mnt/f,upperdir=/mnt/u,workdir=/mnt/w"))

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::mem::take;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fingerpost_record::Paths;
 use fingerpost_record::stacks::StackClass;
@@ -60,7 +60,7 @@ impl Recorded {
     }
 
     /// Follows the requests that were made at a service, or, where there were none, the time of its processes. Functions
-    /// are named for so long at most.
+    /// are named in so much CPU time.
     pub fn follow_service(mut self, naming: Duration) -> FollowedService {
         self.number();
         let taken = self.stacks.take().unwrap_or_default();
@@ -75,8 +75,7 @@ impl Recorded {
                 (StackClass::Requests, Some(&all)),
                 (StackClass::SlowRequests, Some(&slow)),
             ];
-            (paths.graphs, found.left) =
-                graphs(taken, &absences, &classes, Instant::now() + naming);
+            (paths.graphs, found.left) = graphs(taken, &absences, &classes, naming);
             return FollowedService {
                 hardware: self.counters(&all, &slow),
                 ..found
@@ -86,7 +85,7 @@ impl Recorded {
         *paths = self.followed(Requested::Programs).0.paths;
         paths.self_cost += spent;
         let whole = [(StackClass::Service, None)];
-        (paths.graphs, found.left) = graphs(taken, &absences, &whole, Instant::now() + naming);
+        (paths.graphs, found.left) = graphs(taken, &absences, &whole, naming);
         let none = Holds::default();
         FollowedService {
             stretches: Vec::new(),

@@ -21,6 +21,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 const STUCK: Duration = Duration::from_secs(1);
 const STUCK_AT_END: Duration = Duration::from_millis(250);
 const END: Duration = Duration::from_millis(500);
+/// The same where the process waits for nothing but a CPU, and what it may have of that.
+const MOST_END: Duration = Duration::from_secs(3);
+const END_CPU: Duration = Duration::from_millis(300);
 /// Characters of a name that are kept.
 const MOST_NAME: usize = 200;
 
@@ -105,13 +108,14 @@ impl Code {
     pub fn finish(&mut self) {
         let pids: Vec<i32> = self.processes.keys().copied().collect();
         pids.iter().for_each(|&pid| self.opener.ask(FUNCTIONS, pid));
-        let end = Instant::now() + END;
+        let (begun, before) = (Instant::now(), self.opener.state().1);
         while !self.opener.is_idle() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let (blocked, cpu) = self.opener.state();
+            let over = begun.elapsed() > END && (blocked || begun.elapsed() > MOST_END);
+            if over || cpu.saturating_sub(before) > END_CPU {
                 break;
             }
-            self.take(left.min(Duration::from_millis(20)), STUCK_AT_END);
+            self.take(Duration::from_millis(10), STUCK_AT_END);
         }
         let Code {
             processes,

@@ -5,9 +5,11 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
 
-use fingerpost_sys::child;
 use fingerpost_sys::packets::Packets;
+use fingerpost_sys::system::ticks_per_second;
+use fingerpost_sys::{child, sample};
 use rustix::io::fcntl_dupfd_cloexec;
 
 use super::{opener, reader};
@@ -57,6 +59,27 @@ impl Helper {
     }
 }
 
+impl Helper {
+    /// Whether it waits for something; one that only waits for a CPU will go on.
+    pub fn is_blocked(&self) -> bool {
+        let stat = self
+            .child
+            .as_ref()
+            .and_then(|child| sample::process(child.id() as i32));
+        stat.is_none_or(|stat| stat.state != 'R')
+    }
+
+    /// The CPU time that it has used.
+    pub fn cpu(&self) -> Duration {
+        let stat = self
+            .child
+            .as_ref()
+            .and_then(|child| sample::process(child.id() as i32));
+        let ticks = stat.map_or(0, |stat| stat.user + stat.system);
+        Duration::from_millis(ticks * 1_000 / ticks_per_second().max(1))
+    }
+}
+
 #[cfg(test)]
 impl Helper {
     /// Somebody at the other end of these packets.
@@ -75,7 +98,7 @@ impl Drop for Helper {
             return;
         };
         let _ = child.kill();
-        let soon = std::time::Instant::now() + std::time::Duration::from_millis(20);
+        let soon = Instant::now() + Duration::from_millis(20);
         let _ = child::wait_deadline(&mut child, soon);
     }
 }

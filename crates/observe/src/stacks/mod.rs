@@ -22,7 +22,7 @@ pub(crate) mod windows;
 mod wire;
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fingerpost_record::stacks::{MOST_FUNCTIONS, MOST_STACKS, Stack, Stacks};
 use fingerpost_sys::perf::stacks::{StackSample, StackSampler, Trigger};
@@ -191,9 +191,9 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Unwinds and names all samples, until this moment at most, and adds up those with the same stack; nothing where the
+    /// Unwinds and names all samples, in so much CPU time, and adds up those with the same stack; nothing where the
     /// service had no CPU. What was left out for want of time, or because it must not be read.
-    pub fn name(self, until: Instant) -> (Option<Stacks>, Left) {
+    pub fn name(self, cpu: Duration) -> (Option<Stacks>, Left) {
         let before = thread_cpu_seconds();
         let Sampled {
             taker: Taker {
@@ -205,7 +205,7 @@ impl Sampled {
             frames,
             names,
             left,
-        } = naming::name(code, &samples.iter().collect::<Vec<_>>(), until);
+        } = naming::name(code, &samples.iter().collect::<Vec<_>>(), cpu);
         let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
         frames
             .into_iter()

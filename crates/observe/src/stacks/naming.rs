@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use fingerpost_record::stacks::MOST_FRAMES;
 use fingerpost_record::text::clean_short;
 use fingerpost_sys::jail::LAST_WORD;
 use fingerpost_sys::kallsyms;
-use fingerpost_sys::packets::LONGEST;
+use fingerpost_sys::packets::{Came, LONGEST};
 use fingerpost_sys::perf::stacks::Registers;
 
 use super::code::{Code, Mapped, Opened};
@@ -29,8 +30,12 @@ const DEBUG: &str = "/usr/lib/debug/.build-id";
 const MOST_DEBUG: u64 = 8 << 30;
 /// The process is started so often.
 const MOST_STARTS: u32 = 20;
-/// How long one answer may take, whatever it is.
-const PATIENCE: Duration = Duration::from_millis(600);
+/// How long one answer may take where the process waits for something else than a CPU. (What it computes is bounded by
+/// its CPU time.)
+const PATIENCE: Duration = Duration::from_millis(400);
+/// How long everything may take on a machine that has no CPU for it, and how often it is looked at.
+const LONGEST_IN_ALL: Duration = Duration::from_secs(4);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Mappings and addresses in one packet.
 const MOST_IN_PACKET: usize = 1_000;
 /// Characters of a name, and bytes of all names together, that are kept.
@@ -44,9 +49,9 @@ pub struct Named {
     pub left: Left,
 }
 
-/// Unwinds and names samples, until this moment at most.
-pub fn name(code: Code, samples: &[&Timed], until: Instant) -> Named {
-    let mut asker = Asker::new(code, samples, until);
+/// Unwinds and names samples, in so much CPU time of the process that does it.
+pub fn name(code: Code, samples: &[&Timed], cpu: Duration) -> Named {
+    let mut asker = Asker::new(code, samples, cpu);
     let user: Vec<Vec<u64>> = samples.iter().map(|sample| asker.frames(sample)).collect();
     let kernel = kallsyms::names(samples.iter().flat_map(|s| s.kernel.iter().copied()));
     let mut wanted: BTreeMap<i32, HashSet<u64>> = BTreeMap::new();
@@ -111,6 +116,10 @@ struct Read {
 struct Asker {
     helper: Option<Helper>,
     starts: u32,
+    /// What CPU time is left, those that have ended taken off; when that was last looked at.
+    cpu: Duration,
+    looked: Instant,
+    /// When it is over, whatever was had until then.
     until: Instant,
     files: Vec<Read>,
     numbers: HashMap<FileKey, u32>,
@@ -120,7 +129,7 @@ struct Asker {
 }
 
 impl Asker {
-    fn new(code: Code, samples: &[&Timed], until: Instant) -> Asker {
+    fn new(code: Code, samples: &[&Timed], cpu: Duration) -> Asker {
         let sampled: HashSet<i32> = samples.iter().map(|s| s.pid).collect();
         let Code {
             processes,
@@ -157,7 +166,9 @@ impl Asker {
         Asker {
             helper: None,
             starts: 0,
-            until,
+            cpu,
+            looked: Instant::now(),
+            until: Instant::now() + LONGEST_IN_ALL,
             files,
             numbers,
             processes,
@@ -167,7 +178,32 @@ impl Asker {
     }
 
     fn time_left(&self) -> Duration {
+        if self.cpu.is_zero() {
+            return Duration::ZERO;
+        }
         self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// Ends the process; what CPU time it used is gone.
+    fn end(&mut self) {
+        let used = self.helper.take().map_or(Duration::ZERO, |h| h.cpu());
+        self.cpu = self.cpu.saturating_sub(used);
+    }
+
+    /// Takes a packet, as long as there is time and the process does not wait for what does not come.
+    fn receive(&mut self, into: &mut [u8], begun: Instant) -> Option<Came> {
+        loop {
+            let helper = self.helper.as_ref()?;
+            match helper.packets.receive(into, Some(LOOK_EVERY)) {
+                Ok(came) => return Some(came),
+                Err(e) if e.kind() == ErrorKind::TimedOut => {}
+                Err(_) => return None,
+            }
+            let stuck = begun.elapsed() > PATIENCE && helper.is_blocked();
+            if stuck || helper.cpu() > self.cpu || self.time_left().is_zero() {
+                return None;
+            }
+        }
     }
 
     /// The addresses of a sample's user frames, innermost first: where nothing can be unwound, the first alone.
@@ -355,18 +391,16 @@ impl Asker {
         take: &mut dyn FnMut(u8, In) -> Option<bool>,
     ) -> Option<()> {
         loop {
-            let patience = PATIENCE.min(self.time_left());
+            let begun = Instant::now();
             let helper = self.started()?;
             let mut reading = None;
             if helper
                 .packets
-                .send(&question.0, file, Some(patience))
+                .send(&question.0, file, Some(PATIENCE))
                 .is_ok()
             {
                 let mut packet = vec![0; LONGEST];
-                let end = Instant::now() + patience;
-                let left = || Some(end.saturating_duration_since(Instant::now()));
-                while let Ok(came) = helper.packets.receive(&mut packet, left()) {
+                while let Some(came) = self.receive(&mut packet, begun) {
                     let mut packet = In(&packet[..came.bytes]);
                     match packet.u8() {
                         Some(word::READING) => reading = packet.u32(),
@@ -376,14 +410,14 @@ impl Asker {
                         }
                         Some(kind) => match take(kind, packet) {
                             Some(true) => return Some(()),
-                            Some(false) => {}
-                            None => break,
+                            Some(false) if begun.elapsed() < LONGEST_IN_ALL => {}
+                            _ => break,
                         },
                         None => break,
                     }
                 }
             }
-            self.helper = None;
+            self.end();
             if self.time_left().is_zero() {
                 return None;
             }
@@ -405,6 +439,12 @@ impl Asker {
 
     /// The process, started where there is none, with all files and processes.
     fn started(&mut self) -> Option<&Helper> {
+        if self.looked.elapsed() > LOOK_EVERY {
+            self.looked = Instant::now();
+            if self.helper.as_ref().is_some_and(|h| h.cpu() >= self.cpu) {
+                self.end();
+            }
+        }
         if self.time_left().is_zero() {
             return None;
         }
@@ -433,7 +473,7 @@ impl Asker {
         let Some(helper) = &self.helper else {
             return Ok(());
         };
-        let patience = Some(PATIENCE.min(self.time_left()));
+        let patience = Some(self.time_left());
         let send = |out: Out, file: Option<BorrowedFd>| helper.packets.send(&out.0, file, patience);
         for read in &self.files {
             let flags = if read.unwound { 0 } else { NOT_UNWOUND };

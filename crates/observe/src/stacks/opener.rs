@@ -375,6 +375,8 @@ pub struct Opener {
 const MOST_ASKED: usize = 32;
 /// The process is started so often.
 const MOST_STARTS: u32 = 6;
+/// On a machine that is too busy for it to go on it is waited for so many times as long.
+const MOST_STUCK: u32 = 6;
 
 impl Opener {
     /// Starts the process where there is none.
@@ -388,6 +390,15 @@ impl Opener {
 
     pub fn ask(&mut self, what: u8, pid: i32) {
         self.waiting.push_back((what, pid));
+    }
+
+    /// Whether the process waits for something else than a CPU, and what CPU time it has used.
+    pub fn state(&self) -> (bool, Duration) {
+        self.helper
+            .as_ref()
+            .map_or((false, Duration::ZERO), |helper| {
+                (helper.is_blocked(), helper.cpu())
+            })
     }
 
     /// Whether everything was answered.
@@ -432,7 +443,8 @@ impl Opener {
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::TimedOut => {
-                    if self.heard.is_some_and(|at| at.elapsed() > stuck) {
+                    let silent = self.heard.map_or(Duration::ZERO, |at| at.elapsed());
+                    if silent > MOST_STUCK * stuck || silent > stuck && helper.is_blocked() {
                         self.give_up(false, &mut take);
                     }
                     return;

@@ -30,8 +30,9 @@ pub const SECONDS: f64 = 10.0;
 /// How often it is looked whether the service still lives and the user has not had enough.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How long naming its functions may take: those in windows of requests, and those of all of the time.
-const NAMING: Duration = Duration::from_millis(600);
+/// CPU time that naming its functions may take: those in windows of requests, and those of all of the time. A build that
+/// is not optimised takes some times as long for the same.
+const NAMING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_500 } else { 500 });
 
 /// The total of a record that says how long it took from the command's start until the service was watched.
 const ATTACH: &str = "attach.seconds";
@@ -157,7 +158,7 @@ fn follow(
     match (&mut followed, sampled) {
         (Some(followed), Some(Ok(sampled))) => {
             let left;
-            (followed.paths.stacks, left) = sampled.name(Instant::now() + NAMING);
+            (followed.paths.stacks, left) = sampled.name(NAMING);
             followed.left.and(left);
         }
         (_, Some(Err(why))) => progress.say(&format!("its functions are not named: {why}")),
