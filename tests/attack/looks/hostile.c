@@ -268,6 +268,11 @@ static void answer(int fuse, int stop) {
             length = ((struct fuse_read_in *)(ask + 1))->size;
             length = length > 4096 ? 4096 : length;
             break;
+        case FUSE_STATFS:
+            ((struct fuse_statfs_out *)body)->st.namelen = 255;
+            ((struct fuse_statfs_out *)body)->st.bsize = 4096;
+            length = sizeof(struct fuse_statfs_out);
+            break;
         case FUSE_FORGET:
         case FUSE_BATCH_FORGET:
             continue;
