@@ -12,6 +12,8 @@ mod image;
 mod jit;
 mod left;
 mod maps;
+#[cfg(test)]
+mod mutated;
 mod naming;
 mod nearest;
 pub(crate) mod of_requests;

@@ -481,7 +481,7 @@ impl Opener {
     }
 }
 
-fn told(mut packet: In, file: Option<OwnedFd>) -> Option<Told> {
+pub(super) fn told(mut packet: In, file: Option<OwnedFd>) -> Option<Told> {
     match (packet.u8()?, file) {
         (b'm', None) => {
             let pid = packet.u32()? as i32;
