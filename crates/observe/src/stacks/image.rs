@@ -81,10 +81,12 @@ impl Source {
         done
     }
 
-    /// A part, if it is all there and fits into the room that is left.
+    /// A part, if it is all there and takes no more than half of the room that is left: no file takes all of it from
+    /// those that come after.
     fn part(&self, offset: u64, bytes: u64, room: &mut u64) -> Option<Bytes> {
         offset.checked_add(bytes).filter(|end| *end <= self.bytes)?;
-        *room = room.checked_sub(bytes)?;
+        (bytes <= *room / 2).then_some(())?;
+        *room -= bytes;
         let mut part = vec![0; bytes as usize];
         (self.fill(offset, &mut part) == part.len()).then(|| Bytes(Arc::new(part)))
     }

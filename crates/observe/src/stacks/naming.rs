@@ -279,6 +279,9 @@ impl Asker {
                 lists.push((*pid, own, file, *length));
             }
         }
+        // What is read soon comes first: a file that takes all of the time takes it from none but longer ones.
+        let mut in_files: Vec<_> = in_files.into_iter().collect();
+        in_files.sort_by_key(|(number, _)| self.files[*number as usize].opened.1);
         for (number, places) in in_files {
             let debug = self.debug_file(number);
             for part in places.chunks(MOST_IN_PACKET) {
