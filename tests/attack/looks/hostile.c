@@ -71,8 +71,8 @@ __attribute__((noinline)) void self_worker(void) {
 
 /* A name that stands for a very long one (the Itanium mangling's substitutions, each twice the one before). */
 void bomb_worker(void) __asm__(
-    "_Z1fI1a1bIS0_S0_ES1_IS1_S1_ES1_IS2_S2_ES1_IS3_S3_ES1_IS4_S4_ES1_IS5_S5_ES1_IS6_S6_ES1_IS7_S7_ES1_IS8_S8_ES1_IS9_S9_ES1_I"
-    "SA_SA_ES1_ISB_SB_ES1_ISC_SC_ES1_ISD_SD_ES1_ISE_SE_ES1_ISF_SF_ES1_ISG_SG_ES1_ISH_SH_ES1_ISI_SI_ES1_ISJ_SJ_ES1_ISK_SK_EEvv");
+    "_Z1fI1a1bIS0_S0_ES1_IS2_S2_ES1_IS3_S3_ES1_IS4_S4_ES1_IS5_S5_ES1_IS6_S6_ES1_IS7_S7"
+    "_ES1_IS8_S8_ES1_IS9_S9_ES1_ISA_SA_ES1_ISB_SB_ES1_ISC_SC_ES1_ISD_SD_ES1_ISE_SE_EEvv");
 __attribute__((noinline)) void bomb_worker(void) { SPIN; }
 
 static unsigned seconds;
