@@ -10,6 +10,7 @@ mod databases;
 mod environment;
 mod files;
 mod limits;
+mod looks;
 mod memory;
 mod mutate;
 mod others;

@@ -41,6 +41,10 @@ fn main() -> ExitCode {
     if let Some(status) = fingerpost_workloads::workers::dispatch() {
         return status;
     }
+    // So are those that open and read what a watched service made.
+    if let Some(status) = fingerpost_observe::stacks::dispatch() {
+        return status;
+    }
     // And so is the process that undoes what a killed run changed.
     if let Some(status) = fingerpost_sys::guardian::dispatch() {
         return status;

@@ -3,6 +3,7 @@
 //! Parsers take text; readers beside them open the files below `/proc/PID` or `/proc/PID/task/TID`. A task that has
 //! ended is `None`.
 
+use std::fs;
 use std::path::Path;
 
 use crate::procfs::bounded;
@@ -87,6 +88,17 @@ pub fn parse_io(text: &str) -> Option<(u64, u64)> {
             .find_map(|l| l.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok())
     };
     Some((field("read_bytes")?, field("write_bytes")?))
+}
+
+/// Bytes of this process's address space.
+pub fn mapped_bytes() -> Option<u64> {
+    let pages: u64 = fs::read_to_string("/proc/self/statm")
+        .ok()?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()?;
+    Some(pages * crate::system::page_bytes())
 }
 
 /// The numbers that name directories below a directory, such as processes below `/proc` or threads below

@@ -30,6 +30,10 @@ pub const SECONDS: f64 = 10.0;
 /// How often it is looked whether the service still lives and the user has not had enough.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// CPU time that naming its functions may take: those in windows of requests, and those of all of the time. A build that
+/// is not optimised takes some times as long for the same.
+const NAMING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_500 } else { 500 });
+
 /// The total of a record that says how long it took from the command's start until the service was watched.
 const ATTACH: &str = "attach.seconds";
 
@@ -150,15 +154,22 @@ fn follow(
     progress: &Progress,
 ) -> Option<FollowedService> {
     progress.show("following its requests", 1.0);
-    let mut followed = recorded.map(|recorded| recorded.follow_service());
+    let mut followed = recorded.map(|recorded| recorded.follow_service(NAMING));
     match (&mut followed, sampled) {
-        (Some(followed), Some(Ok(sampled))) => followed.paths.stacks = sampled.name(),
+        (Some(followed), Some(Ok(sampled))) => {
+            let left;
+            (followed.paths.stacks, left) = sampled.name(NAMING);
+            followed.left.and(left);
+        }
         (_, Some(Err(why))) => progress.say(&format!("its functions are not named: {why}")),
         _ => {}
     }
     followed
         .iter_mut()
         .for_each(|followed| count_by_bytes(followed, observations));
+    let left = followed.as_ref().and_then(|f| f.left.sentence());
+    left.into_iter()
+        .for_each(|sentence| progress.say(&sentence));
     followed
 }
 

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fingerpost_observe::follow::Answering;
 use fingerpost_observe::session::Service;
-use fingerpost_observe::socket_inodes;
 use fingerpost_record::text::clean_short;
 use fingerpost_record::{Params, suggest};
 use fingerpost_sys::cgroup::members::{self, Found};
 use fingerpost_sys::cgroup::units::{self, Maker};
+use fingerpost_sys::listening::sockets_of;
 use fingerpost_sys::procfs::process::owned_by;
 use fingerpost_sys::sample;
 use fingerpost_sys::sockdiag::{self, SockDiag};
@@ -21,6 +22,8 @@ use crate::exit::usage;
 /// Groups and processes that are told where several are meant, and how much of a group's path.
 const MOST_TOLD: usize = 5;
 const LONGEST_PATH: usize = 300;
+/// How long descriptors are looked at for who listens, beside the first of each process.
+const BEYOND: Duration = Duration::from_millis(250);
 
 /// A service that is running.
 #[derive(Debug, clap::Args)]
@@ -222,20 +225,24 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
              there: name it by --container"
         ));
     }
-    let holds = |pid: &i32| {
-        socket_inodes(std::iter::once(*pid))
-            .iter()
-            .any(|inode| listening.contains(inode))
-    };
-    let mut pids: Vec<i32> = sample::numbers(Path::new("/proc"))
-        .into_iter()
-        .filter(holds)
-        .collect();
+    let mut holding = BTreeSet::new();
+    let all = sample::numbers(Path::new("/proc"));
+    let whole = sockets_of(&all, BEYOND, |pid, inode| {
+        if listening.contains(&inode) {
+            holding.insert(pid);
+        }
+    });
+    let mut pids: Vec<i32> = holding.into_iter().collect();
     // What systemd listens for it gives to the service, and keeps too.
     if pids.len() > 1 {
         pids.retain(|pid| *pid != 1);
     }
-    pids.sort_unstable();
+    if pids.is_empty() && !whole {
+        return usage(format!(
+            "who listens on port {port} was not found in time, as processes here have very many open files; name the \
+             service by --pid"
+        ));
+    }
     if pids.is_empty() {
         return usage(format!(
             "who listens on port {port} is another user's process, which only root can see; run this as root"
@@ -248,6 +255,12 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
         .filter(|&pid| sample::process(pid).is_some_and(|s| !parents.contains(&s.parent)))
         .collect();
     let mut notes = Vec::new();
+    if !whole {
+        notes.push(format!(
+            "processes here have so many open files that not all were looked through for others that listen on port \
+             {port}"
+        ));
+    }
     if first.len() > 1 {
         let users: BTreeSet<Option<u32>> = first.iter().map(|&pid| user_of(pid)).collect();
         let told = |&pid: &i32| {
