@@ -4,6 +4,7 @@
 //! Nothing of the service is stopped for it. Files of its code, and the lists that it keeps of functions that it made
 //! at run time, are foreign input (`image`, `jit`).
 
+pub(crate) mod blocked;
 mod code;
 pub(crate) mod held;
 mod image;

@@ -15,7 +15,7 @@ use fingerpost_record::{Finding, Paths, Status};
 use super::explanation::{Explanation, OWN_CODE, mapped_line};
 use super::followed::{account, rows};
 use super::pieces::{bar, suspects_grid, threads_grid};
-use super::{experiments, functions, hardware, neighbours};
+use super::{experiments, functions, hardware, neighbours, under_way};
 use crate::compare_words as compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
@@ -142,6 +142,13 @@ pub fn closer(lines: &[String], style: &Style) -> String {
 fn answer(e: &Explanation, programs: bool) -> Grid {
     let mut lines = Vec::new();
     let Some((paths, slow)) = e.paths.as_ref().zip(e.slow.as_ref()) else {
+        let standing = Standing::of(e, None);
+        lines.extend(
+            standing
+                .sentences(e)
+                .iter()
+                .map(|s| Line::Note(clean(s), Tone::Strong)),
+        );
         lines.push(Line::Note(
             format!(
                 "Its requests could not be followed: this is what its threads did. {}",
@@ -149,25 +156,40 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
             ),
             Tone::Strong,
         ));
+        lines.extend(of_under_way(e, None));
         return Grid {
             columns: Vec::new(),
             lines,
         };
     };
-    lines.push(Line::Note(
-        clean(&first_sentence(paths, &slow.parts, programs)),
-        Tone::Strong,
-    ));
+    let standing = Standing::of(e, (!programs).then_some(paths));
     lines.extend(
-        its_functions(paths, &slow.parts).map(|sentence| Line::Note(sentence, Tone::Strong)),
+        standing
+            .sentences(e)
+            .iter()
+            .map(|s| Line::Note(clean(s), Tone::Strong)),
     );
-    lines.extend((!programs).then(|| Line::Note(clean(&slow.sentence), Tone::Strong)));
-    lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
+    let tone = if standing == Standing::Answering {
+        Tone::Strong
+    } else {
+        Tone::Plain
+    };
+    let mut first = first_sentence(paths, &slow.parts, programs);
+    if standing == Standing::Stuck && !programs {
+        first = format!("Of those that were answered: {}", uncapitalised(&first));
+    }
+    lines.push(Line::Note(clean(&first), tone));
+    if standing == Standing::Answering {
+        lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Strong)));
+        lines.extend((!programs).then(|| Line::Note(clean(&slow.sentence), Tone::Strong)));
+        lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
+    } else if standing == Standing::Stuck {
+        lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Plain)));
+    }
     let (seen, source) = (time(paths.seconds), clean(&paths.source));
     let figures = if programs {
-        format!(
-            "No request came to it; this is the time of its processes, seen for {seen} by {source}"
-        )
+        let requests = standing.without_requests(e);
+        format!("{requests}; this is the time of its processes, seen for {seen} by {source}")
     } else {
         let [p50, p90, p99] = [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
         let (rate, followed, slowed) = (significant(paths.rate()), paths.followed, slowed(paths));
@@ -177,6 +199,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
              {source}{slowed}"
         )
     };
+    lines.extend(of_under_way(e, (!programs).then_some(paths)));
     lines.push(Line::Note(figures, Tone::Faint));
     lines.extend(
         e.mapped
@@ -200,6 +223,90 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         columns: Vec::new(),
         lines,
     }
+}
+
+/// What state a service was found in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It answers, as far as is known.
+    Answering,
+    /// Requests have no answer for long, or longer than windows show.
+    Stuck,
+    /// Nothing came, and nothing is under way.
+    Idle,
+}
+
+impl Standing {
+    fn of(e: &Explanation, followed: Option<&Paths>) -> Standing {
+        let Some(u) = &e.under_way else {
+            return Standing::Answering;
+        };
+        let received = e
+            .observations
+            .iter()
+            .find_map(|o| o.totals.get(RECEIVED).copied());
+        if under_way::leads(u, followed) {
+            Standing::Stuck
+        } else if followed.is_none() && u.count == 0 && u.mean == 0.0 && received == Some(0.0) {
+            Standing::Idle
+        } else {
+            Standing::Answering
+        }
+    }
+
+    /// What comes first because of it.
+    fn sentences(self, e: &Explanation) -> Vec<String> {
+        match (self, &e.under_way) {
+            (Standing::Stuck, Some(u)) => under_way::sentences(u),
+            (Standing::Idle, Some(_)) => vec![format!(
+                "The service is idle: no request came to it in {}, and none is under way.",
+                time(watched(e))
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Why there is nothing to tell of requests.
+    fn without_requests(self, e: &Explanation) -> &'static str {
+        match (self, &e.under_way) {
+            (Standing::Stuck, _) => "No request was followed from its beginning to its end",
+            (Standing::Answering, Some(_)) => "Requests came, and none while its events were taken",
+            _ => "No request came to it",
+        }
+    }
+}
+
+/// The total that says how many bytes came in at its ports.
+const RECEIVED: &str = "sockets.received.bytes";
+
+/// For how long it was watched, in seconds.
+fn watched(e: &Explanation) -> f64 {
+    e.observations
+        .iter()
+        .find_map(|o| o.totals.get("elapsed.seconds").copied())
+        .unwrap_or(0.0)
+}
+
+/// Lines below the answer: what requests under way add to its figures, and what is not known of connections.
+fn of_under_way(e: &Explanation, followed: Option<&Paths>) -> Vec<Line> {
+    let Some(u) = &e.under_way else {
+        return Vec::new();
+    };
+    let quiet = under_way::quiet(u).map(|s| (s, Tone::Faint));
+    under_way::latency(u, followed, watched(e))
+        .map(|s| (s, Tone::Faint))
+        .into_iter()
+        .chain(quiet)
+        .map(|(s, tone)| Line::Note(clean(&s), tone))
+        .collect()
+}
+
+/// A sentence as it goes on behind a colon.
+fn uncapitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
 }
 
 /// What a load generator on another machine saw, beside what the service's sockets saw; no lines without one.
