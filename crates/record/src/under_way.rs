@@ -15,6 +15,8 @@ pub const MOST_REQUESTS: usize = 100;
 pub const MOST_WORKERS: usize = 50;
 /// The functions that it keeps of one stack.
 pub const MOST_FRAMES: usize = 32;
+/// The services that it describes behind each other.
+pub const MOST_HOPS: usize = 4;
 /// The characters of a name, a path or an address.
 pub const MOST_NAME: usize = 200;
 /// The services of which a run keeps requests under way.
@@ -112,6 +114,10 @@ pub struct Place {
     pub session: Option<Session>,
     /// What it waits for.
     pub wait: Wait,
+    /// Where the thread of another service is that it waits for, where that is on this machine and known; at most
+    /// [`MOST_HOPS`] deep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Box<Place>>,
     /// The kernel's functions that it is in, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernel: Vec<String>,
@@ -231,15 +237,22 @@ pub(crate) fn valid(u: &UnderWay) -> Result<(), String> {
     }
     each("requests", &u.requests, |r| {
         amounts("it", [r.age_s])?;
-        r.place.iter().try_for_each(place)
+        r.place.iter().try_for_each(|p| place(p, MOST_HOPS))
     })?;
     no_more("workers", u.workers.len(), MOST_WORKERS)?;
-    each("workers", &u.workers, place)?;
+    each("workers", &u.workers, |p| place(p, MOST_HOPS))?;
     no_more("sessions", u.in_transaction.len(), MOST_WORKERS)?;
-    each("in_transaction", &u.in_transaction, place)
+    each("in_transaction", &u.in_transaction, |p| place(p, MOST_HOPS))
 }
 
-fn place(p: &Place) -> Result<(), String> {
+fn place(p: &Place, hops: usize) -> Result<(), String> {
+    if let Some(peer) = &p.peer {
+        let left = hops.checked_sub(1);
+        let left = left.ok_or(format!(
+            "it has more than {MOST_HOPS} services behind each other"
+        ))?;
+        place(peer, left)?;
+    }
     no_more("functions of the kernel", p.kernel.len(), MOST_FRAMES)?;
     no_more("functions", p.functions.len(), MOST_FRAMES)?;
     amounts("a wait", [p.wait.silent_s])
@@ -254,17 +267,24 @@ pub(crate) fn texts(u: &mut UnderWay) -> Vec<&mut String> {
         places.extend(&mut request.place);
     }
     places.extend(u.workers.iter_mut().chain(&mut u.in_transaction));
-    for place in places {
-        all.extend([&mut place.process.name, &mut place.thread]);
-        if let Some(s) = &mut place.session {
-            all.extend([&mut s.user, &mut s.database, &mut s.client, &mut s.command]);
-        }
-        let wait = &mut place.wait;
-        all.extend([&mut wait.address, &mut wait.path, &mut wait.function]);
-        all.extend(wait.whom.as_mut().map(|whom| &mut whom.name));
-        all.extend(place.kernel.iter_mut().chain(&mut place.functions));
-    }
+    places
+        .into_iter()
+        .for_each(|place| of_place(place, &mut all));
     all
+}
+
+fn of_place<'a>(place: &'a mut Place, all: &mut Vec<&'a mut String>) {
+    all.extend([&mut place.process.name, &mut place.thread]);
+    if let Some(s) = &mut place.session {
+        all.extend([&mut s.user, &mut s.database, &mut s.client, &mut s.command]);
+    }
+    let wait = &mut place.wait;
+    all.extend([&mut wait.address, &mut wait.path, &mut wait.function]);
+    all.extend(wait.whom.as_mut().map(|whom| &mut whom.name));
+    all.extend(place.kernel.iter_mut().chain(&mut place.functions));
+    if let Some(peer) = &mut place.peer {
+        of_place(peer, all);
+    }
 }
 
 /// Makes every string safe to show and as short as a record may hold.
@@ -294,6 +314,10 @@ mod tests {
             kernel: vec!["flock_lock_inode_wait".into()],
             functions: vec!["php_flock".into()],
             ..Place::default()
+        };
+        let place = Place {
+            peer: Some(Box::new(place.clone())),
+            ..place
         };
         UnderWay {
             looks: 10,
@@ -336,6 +360,12 @@ mod tests {
             }),
             ("workers[0]: it has 33 functions of the kernel", |u| {
                 u.workers[0].kernel = vec![String::new(); 33]
+            }),
+            ("more than 4 services", |u| {
+                for _ in 0..5 {
+                    let inner = u.workers[0].clone();
+                    u.workers[0].peer = Some(Box::new(inner));
+                }
             }),
             ("in_transaction[0]: a wait", |u| {
                 u.in_transaction[0].wait.silent_s = -1.0

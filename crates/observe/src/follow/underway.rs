@@ -7,6 +7,8 @@
 
 mod place;
 mod scene;
+#[cfg(test)]
+mod tests;
 mod title;
 mod track;
 mod watch;

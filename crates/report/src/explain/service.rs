@@ -182,6 +182,11 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     if standing == Standing::Answering {
         lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Strong)));
         lines.extend((!programs).then(|| Line::Note(clean(&slow.sentence), Tone::Strong)));
+        let beside = e.under_way.as_ref().filter(|_| !programs);
+        let beside = beside
+            .map(|u| under_way::beside(u, paths))
+            .unwrap_or_default();
+        lines.extend(beside.iter().map(|s| Line::Note(clean(s), Tone::Strong)));
         lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
     } else if standing == Standing::Stuck {
         lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Plain)));
@@ -554,6 +559,7 @@ fn cleared(e: &Explanation) -> Grid {
 mod tests {
     use fingerpost_diagnose::StepFigures;
     use fingerpost_record::fixture::followed;
+    use fingerpost_record::under_way::{Progress, Request, UnderWay};
     use fingerpost_record::{Observation, Params};
 
     use super::*;
@@ -706,5 +712,78 @@ mod tests {
         assert!(screen(&e, &Style::default()).contains("could not be followed"));
         assert_eq!(closer(&[], &Style::default()), "");
         assert!(closer(&["a".into(), "b".into()], &Style::default()).contains("look closer"));
+    }
+
+    fn under_way(ages: &[f64]) -> UnderWay {
+        let requests = ages.iter().map(|age_s| Request {
+            age_s: *age_s,
+            progress: Progress::NotAccepted,
+            ..Request::default()
+        });
+        UnderWay {
+            looks: 40,
+            mean: ages.len() as f64,
+            count: ages.len() as u64,
+            requests: requests.collect(),
+            ..UnderWay::default()
+        }
+    }
+
+    #[test]
+    fn an_outage_is_no_idle_service_and_an_idle_service_is_called_so() {
+        let of = |ages: &[f64], received: f64| {
+            let totals = [
+                (PROGRAMS, 1.0),
+                ("elapsed.seconds", 10.0),
+                (RECEIVED, received),
+            ];
+            let mut e = explanation(&totals);
+            e.under_way = Some(under_way(ages));
+            screen(&e, &Style::default())
+        };
+        let outage = of(&[31.0, 24.0], 0.0);
+        let lines: Vec<&str> = outage.lines().collect();
+        assert!(
+            lines[1].contains("2 of 2 requests under way have had no answer for 24 s to 31 s"),
+            "{outage}"
+        );
+        assert!(!outage.contains("No request came") && !outage.contains("The cause"));
+        let idle = of(&[], 0.0);
+        let first = idle.lines().nth(1).unwrap();
+        assert!(
+            first.contains("The service is idle: no request came to it in 10.00 s"),
+            "{idle}"
+        );
+        assert!(!idle.contains("The cause"), "{idle}");
+        let missed = of(&[], 700.0);
+        assert!(
+            missed.contains("Requests came, and none while its events were taken"),
+            "{missed}"
+        );
+        assert!(
+            !missed.contains("idle:") && !missed.contains("No request came"),
+            "{missed}"
+        );
+    }
+
+    #[test]
+    fn requests_that_windows_cannot_show_come_before_those_that_they_show() {
+        let mut e = explanation(&[("elapsed.seconds", 10.0)]);
+        let paths = e.paths.clone().unwrap();
+        let many = (3.5 * paths.rate() * paths.latency.mean).ceil().max(1.0);
+        e.under_way = Some(under_way(&vec![9.0; many as usize]));
+        let text = screen(&e, &Style::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[1].contains("requests under way have had no answer for 9.0 s"),
+            "{text}"
+        );
+        assert!(
+            text.contains("Of those that were answered: requests spend"),
+            "{text}"
+        );
+        assert!(!text.contains("The cause is"), "{text}");
+        e.under_way = Some(under_way(&[]));
+        assert!(screen(&e, &Style::default()).contains("The cause is"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fingerpost_record::Paths;
 use fingerpost_record::text::counted;
 use fingerpost_record::under_way::{
-    Place, Process, Progress, Request, SessionState, UnderWay, WaitKind,
+    Place, Process, Progress, Request, Session, SessionState, UnderWay, WaitKind,
 };
 
 use crate::words::time;
@@ -16,10 +16,12 @@ const OLD: f64 = 0.1;
 /// their mean latency), and this many at least in the mean.
 const MORE_THAN_FOLLOWED: f64 = 3.0;
 const LEAST_UNDER_WAY: f64 = 0.3;
+/// By fewer followed requests their rate is not known well enough to compute with.
+const ENOUGH: u64 = 50;
 /// Groups of requests, addresses and sessions that a sentence names.
 const NAMED: usize = 3;
 /// Beginnings of functions that any wait for a lock passes through, which say nothing of the lock.
-const OF_ANY_LOCK: [&str; 14] = [
+const OF_ANY_LOCK: [&str; 16] = [
     "_",
     "pthread",
     "futex",
@@ -34,6 +36,8 @@ const OF_ANY_LOCK: [&str; 14] = [
     "start_thread",
     "native_",
     "libc",
+    "PGSemaphore",
+    "LWLockAcquire",
 ];
 
 /// Whether requests under way are to be told before those that were followed.
@@ -67,10 +71,10 @@ pub fn sentences(u: &UnderWay) -> Vec<String> {
 fn first(u: &UnderWay, told: &[&Request]) -> String {
     let ages: Vec<f64> = told.iter().map(|r| r.age_s).collect();
     let (most, least) = (ages[0], ages[ages.len() - 1]);
-    let for_how_long = if time(most) == time(least) {
-        time(most)
+    let for_how_long = if age(most) == age(least) {
+        age(most)
     } else {
-        format!("{} to {}", time(least), time(most))
+        format!("{} to {}", age(least), age(most))
     };
     let have = if told.len() == 1 { "has" } else { "have" };
     let mut groups: BTreeMap<String, usize> = BTreeMap::new();
@@ -109,6 +113,15 @@ fn first(u: &UnderWay, told: &[&Request]) -> String {
     )
 }
 
+/// An age as it is told: it is known to the kernel's tick only.
+fn age(seconds: f64) -> String {
+    match seconds {
+        10.0.. => format!("{seconds:.0} s"),
+        1.0.. => format!("{seconds:.1} s"),
+        _ => format!("{:.0} ms", seconds * 1e3),
+    }
+}
+
 /// What a request waits for.
 fn doing(request: &Request) -> String {
     let Some(place) = &request.place else {
@@ -118,7 +131,12 @@ fn doing(request: &Request) -> String {
             Progress::Read => "read, and which thread has it is not known".into(),
         };
     };
-    let what = at(place);
+    let mut what = at(place);
+    let mut peer = &place.peer;
+    while let Some(next) = peer.as_ref().filter(|p| tells(p)) {
+        what += &format!(", which is {}", at(next));
+        peer = &next.peer;
+    }
     if request.progress == Progress::Unread {
         format!("not read yet, as {} is {what}", who(&place.process))
     } else {
@@ -192,6 +210,47 @@ fn at(place: &Place) -> String {
         WaitKind::Kernel => "waiting in the kernel".into(),
         WaitKind::Unknown => "waiting, and nothing tells for what".into(),
     }
+}
+
+/// Whether it says more of a service that another waits for than that it is at work.
+fn tells(place: &Place) -> bool {
+    let kind = place.wait.kind;
+    !matches!(
+        kind,
+        WaitKind::Events | WaitKind::Unknown | WaitKind::Client
+    )
+}
+
+/// Whether a request waits for something that its followed path does not name: a lock and who holds it, a file system
+/// and who serves it.
+fn names_more(place: &Place) -> bool {
+    let waiting = |s: &Session| {
+        matches!(
+            s.state,
+            SessionState::Waiting | SessionState::WaitingForStandby
+        )
+    };
+    let kind = matches!(
+        place.wait.kind,
+        WaitKind::FileLock | WaitKind::FileSystem | WaitKind::Pipe
+    );
+    kind || place.session.as_ref().is_some_and(waiting)
+        || place.peer.as_ref().is_some_and(|p| names_more(p))
+}
+
+/// What requests under way add to those that were followed, where that is worth telling: they are as many as the followed
+/// ones come to, and what they wait for is known better.
+pub fn beside(u: &UnderWay, followed: &Paths) -> Vec<String> {
+    let of_followed = followed.rate() * followed.latency.mean;
+    let all_held =
+        !u.workers.is_empty() && u.workers.iter().all(|w| w.wait.kind == WaitKind::Client);
+    let named = |r: &Request| r.place.as_ref().is_some_and(names_more);
+    let telling = u.requests.iter().filter(|r| named(r)).count() * 2 >= u.requests.len();
+    let many = u.mean >= LEAST_UNDER_WAY && u.mean >= 0.3 * of_followed;
+    if u.requests.is_empty() || !many || !(telling || all_held) {
+        return Vec::new();
+    }
+    sentences(u)
 }
 
 fn who(process: &Process) -> String {
@@ -320,6 +379,9 @@ pub fn latency(u: &UnderWay, paths: Option<&Paths>, watched_s: f64) -> Option<St
         return Some(text);
     };
     let rate = paths.rate();
+    if paths.followed < ENOUGH {
+        return Some(text);
+    }
     if rate > 0.0 && u.mean > MORE_THAN_FOLLOWED * rate * paths.latency.mean {
         text += &format!(
             "; by the rate a request takes {} in the mean, not {}",
@@ -356,7 +418,7 @@ fn at_least(u: &UnderWay, answered: f64, above: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use fingerpost_record::paths::Latency;
-    use fingerpost_record::under_way::{Session, Wait};
+    use fingerpost_record::under_way::Wait;
 
     use super::*;
 
@@ -416,7 +478,7 @@ mod tests {
         assert_eq!(
             sentences(&u),
             [
-                "2 of 2 requests under way have had no answer for 24.0 s to 31.0 s: waiting for a lock of the database \
+                "2 of 2 requests under way have had no answer for 24 s to 31 s: waiting for a lock of the database \
                  (UPDATE).",
                 "The session of shop in db (client 10.0.0.7:51234, process 71) is idle in transaction: it may hold the \
                  lock."

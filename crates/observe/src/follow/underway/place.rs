@@ -7,9 +7,9 @@
 use std::collections::{HashMap, HashSet};
 
 use fingerpost_record::under_way::{
-    MOST_REQUESTS, MOST_WORKERS, Place, Progress, Request, SessionState, Wait, WaitKind,
+    MOST_HOPS, MOST_REQUESTS, MOST_WORKERS, Place, Progress, Request, SessionState, Wait, WaitKind,
 };
-use fingerpost_sys::blocked::{self, Registers};
+use fingerpost_sys::blocked::{self, At, Registers};
 
 use super::scene::{self, Scene, Thread};
 use super::title::parse_title;
@@ -20,16 +20,25 @@ use super::track::{Connection, Standing};
 const TICKS: u64 = 12_000_000;
 /// A thread that has had a request since it came was on a CPU within this long after it.
 const TAKEN_WITHIN: u64 = 300_000_000;
+/// A thread at a Unix socket that ran less long ago than this is at work as usual.
+const BLOCKED_FOR: u64 = 20_000_000;
 /// Threads of a process that may have requests of which it is not known which thread has them.
 const MOST_CANDIDATES: usize = 64;
 /// A walsender's title; a standby tells it how far it is, and expects no answer.
 const REPLICATION: &str = "postgres: walsender ";
+
+/// A request that was found, and the cookie of its connection, where it has one.
+pub struct Found {
+    cookie: Option<u64>,
+    request: Request,
+}
 
 /// What one look found.
 #[derive(Default)]
 pub struct Detail {
     pub at_ns: u64,
     pub connections: u64,
+    pub found: Vec<Found>,
     pub requests: Vec<Request>,
     pub count: u64,
     pub quiet: u64,
@@ -58,6 +67,7 @@ pub struct Known<'a> {
 pub fn look(scene: &mut Scene, connections: &[Connection], known: &Known) -> Detail {
     let mut found = Looking {
         scene,
+        all: connections,
         known,
         detail: Detail {
             connections: connections.len() as u64,
@@ -74,18 +84,34 @@ pub fn look(scene: &mut Scene, connections: &[Connection], known: &Known) -> Det
     found.of_unix();
     found.sessions();
     let mut detail = found.detail;
-    let untaken = |r: &Request| r.place.is_none() && r.progress != Progress::Read;
-    if detail.requests.iter().any(untaken) {
+    let untaken = |f: &Found| f.request.place.is_none() && f.request.progress != Progress::Read;
+    if detail.found.iter().any(untaken) {
         detail.workers = workers(scene, &mut detail.registers);
     }
-    detail.count = detail.requests.len() as u64;
-    detail.requests.sort_by(|a, b| b.age_s.total_cmp(&a.age_s));
-    detail.requests.truncate(MOST_REQUESTS);
     detail
+}
+
+impl Detail {
+    /// Keeps what is told of connections that have not changed until the look was over: the kernel's account and
+    /// `/proc` are not read in one moment.
+    pub fn keep(&mut self, unchanged: impl Fn(u64) -> bool) {
+        self.settled.retain(|(cookie, _)| unchanged(*cookie));
+        let found = std::mem::take(&mut self.found).into_iter();
+        let kept = found.filter(|f| f.cookie.is_none_or(&unchanged));
+        self.requests = kept.map(|f| f.request).collect();
+        self.count = self.requests.len() as u64;
+        self.requests.sort_by(|a, b| b.age_s.total_cmp(&a.age_s));
+        self.requests.truncate(MOST_REQUESTS);
+        let untaken = |r: &Request| r.place.is_none() && r.progress != Progress::Read;
+        if !self.requests.iter().any(untaken) {
+            self.workers.clear();
+        }
+    }
 }
 
 struct Looking<'a, 'b, 'c> {
     scene: &'a mut Scene<'b>,
+    all: &'a [Connection],
     known: &'a Known<'c>,
     detail: Detail,
     /// Threads, and connections to other services, that have a request already.
@@ -103,7 +129,11 @@ impl Looking<'_, '_, '_> {
             return self.add(c, Progress::NotAccepted, None);
         }
         let Some((pid, fd)) = owner(self.scene, c.socket.inode) else {
-            return self.add(c, progress(c), None);
+            // Another process may have it, which is not known to be the service's.
+            if c.standing == Standing::Pending {
+                self.add(c, progress(c), None);
+            }
+            return;
         };
         if scene::title(pid).starts_with(REPLICATION) {
             self.detail.settled.push((c.socket.cookie, Standing::Quiet));
@@ -180,14 +210,32 @@ impl Looking<'_, '_, '_> {
                 let mut place = self.place(pid, thread);
                 place.wait = Wait::default();
                 self.scene.peer(&mut place.wait, inode);
+                place.peer = behind(self.scene, &place.wait, inode, MOST_HOPS - 1).map(Box::new);
                 place
             });
             return self.add(c, Progress::Read, place);
         }
+        // Where no thread waits for events, the one that would is at something: the only one that is not idle.
+        if thread.is_none() {
+            let mut busy = Vec::new();
+            for t in all.iter().filter(|t| !t.multiplexes) {
+                let place = self.place(pid, t);
+                if !matches!(place.wait.kind, WaitKind::Lock | WaitKind::Sleep) {
+                    busy.push((place, t.ran_ns));
+                }
+            }
+            if let ([(place, ran)], Standing::Pending) = (busy.as_slice(), c.standing)
+                && self.kept_from(c, place, *ran)
+            {
+                return self.add(c, progress(c), Some(place.clone()));
+            }
+        }
         // A thread beside those that wait for events: it runs, or is blocked in something else than a lock, in which
         // idle ones of a pool are, too.
         for t in all.iter().filter(|t| !t.multiplexes) {
-            let since = t.ran_ns.is_none_or(|ran| ran + TICKS >= arrived);
+            let since = t
+                .ran_ns
+                .is_none_or(|ran| ran + TICKS >= arrived && self.lately(arrived, ran));
             if !since || self.used.contains(&(t.tid, 0)) {
                 continue;
             }
@@ -209,12 +257,40 @@ impl Looking<'_, '_, '_> {
         match c.standing {
             Standing::Unclear => {}
             _ if c.socket.unread > 0 => self.add(c, Progress::Unread, place),
-            _ if arrived >= self.known.began_ns => self.add(c, Progress::Read, place),
+            _ if arrived >= self.known.began_ns && c.arrivals == 0 => {
+                self.add(c, Progress::Read, place)
+            }
             _ => {
                 self.detail.settled.push((c.socket.cookie, Standing::Quiet));
                 self.quiet(c);
             }
         }
+    }
+
+    /// Whether what a thread did then may be of a request that came so: it came since watching began, or shortly before.
+    /// What came last on a connection long ago may be no request.
+    fn lately(&self, arrived: u64, done: u64) -> bool {
+        arrived >= self.known.began_ns || done <= arrived + TAKEN_WITHIN
+    }
+
+    /// Whether the only thread of a process that is not idle, which is here, keeps a connection from its answer.
+    fn kept_from(&self, c: &Connection, place: &Place, ran: Option<u64>) -> bool {
+        if c.socket.unread > 0 {
+            return true;
+        }
+        let now = self.scene.now_ns;
+        let at = arrived(c, now);
+        if place.wait.kind != WaitKind::Running {
+            return ran.is_some_and(|ran| ran + TICKS >= at && ran <= at + TAKEN_WITHIN);
+        }
+        // It runs since the first bytes came that it has not read, at least: it has the request that it read last.
+        let unread = |o: &&Connection| o.socket.unread > 0 || o.socket.inode == 0;
+        let since = self.all.iter().filter(unread).map(|o| o.since_ns).min();
+        let later = |o: &&Connection, since: u64| {
+            let other = arrived(o, now);
+            o.standing == Standing::Pending && !unread(o) && other > at && other <= since
+        };
+        since.is_some_and(|since| at <= since + TICKS && !self.all.iter().any(|o| later(&o, since)))
     }
 
     /// A connection by which the process asked another service since the request came, and has no answer.
@@ -223,7 +299,8 @@ impl Looking<'_, '_, '_> {
         let asked = sockets.filter_map(|&inode| Some((self.scene.outstanding(inode)?, inode)));
         let within = |(sent, _): &(u64, u32)| {
             let at_once = sent.abs_diff(arrived) <= TICKS;
-            at_once || c.standing == Standing::Pending && *sent + TICKS >= arrived
+            let since = *sent + TICKS >= arrived && self.lately(arrived, *sent);
+            at_once || c.standing == Standing::Pending && since
         };
         let free = |(_, inode): &(u64, u32)| !self.used.contains(&(pid, u64::from(*inode)));
         asked
@@ -236,8 +313,19 @@ impl Looking<'_, '_, '_> {
     /// No thread waits for the connection: one works on its request.
     fn by_thread(&mut self, c: &Connection, pid: i32, all: &[Thread]) {
         if let [only] = all {
-            let place = self.place(pid, only);
-            return self.add(c, progress(c), Some(place));
+            // A thread that runs may have any of several connections' requests.
+            let answering = |inode: &&u32| self.scene.answers(**inode);
+            let of = self.scene.processes.get(&pid).map(|p| &p.sockets);
+            let alone = of.is_some_and(|s| s.values().filter(answering).count() == 1);
+            let running = only.at == At::Running;
+            let taken = c.socket.unread > 0
+                || !running
+                || arrived(c, self.scene.now_ns) >= self.known.began_ns;
+            if c.standing == Standing::Pending && taken || alone && !running {
+                let place = self.place(pid, only);
+                self.add(c, progress(c), Some(place));
+            }
+            return;
         }
         let sockets = self.scene.processes.get(&pid).map(|p| p.sockets.clone());
         let idle = |t: &&Thread| {
@@ -260,7 +348,8 @@ impl Looking<'_, '_, '_> {
             free.iter().filter(near).min_by_key(|t| ran(t))
         };
         let by_number = free.iter().find(|t| Some(&t.tid) == known);
-        match by_number.or_else(nearest).copied() {
+        let running = |t: &&&Thread| c.standing == Standing::Pending || t.at != At::Running;
+        match by_number.or_else(nearest).filter(running).copied() {
             Some(thread) => {
                 self.used.insert((thread.tid, 0));
                 let place = self.place(pid, thread);
@@ -309,24 +398,35 @@ impl Looking<'_, '_, '_> {
             if own || in_a_set && thread.multiplexes && self.serves_others(pid, &thread, fd) {
                 continue;
             }
+            let of = self.scene.processes.get(&pid).map(|p| &p.sockets);
+            let answering = |inode: &&u32| self.scene.answers(**inode);
+            let alone = of.is_some_and(|s| s.values().filter(answering).count() == 1);
             let ran = thread.ran_ns.unwrap_or(self.scene.now_ns);
+            let age = self.scene.now_ns.saturating_sub(ran);
+            if thread.at == At::Running || age < BLOCKED_FOR || !(alone || unread > 0) {
+                continue;
+            }
             let place = self.place(pid, &thread);
-            self.detail.requests.push(Request {
-                age_s: self.scene.now_ns.saturating_sub(ran) as f64 * 1e-9,
-                progress: if unread > 0 {
-                    Progress::Unread
-                } else {
-                    Progress::Read
+            let progress = if unread > 0 {
+                Progress::Unread
+            } else {
+                Progress::Read
+            };
+            self.detail.found.push(Found {
+                cookie: None,
+                request: Request {
+                    age_s: age as f64 * 1e-9,
+                    progress,
+                    client: String::new(),
+                    place: Some(place),
                 },
-                client: String::new(),
-                place: Some(place),
             });
         }
     }
 
     /// Sessions that are idle in a transaction.
     fn sessions(&mut self) {
-        if self.detail.requests.is_empty() {
+        if self.detail.found.is_empty() {
             return;
         }
         let pids: Vec<i32> = self.scene.processes.keys().copied().collect();
@@ -350,22 +450,34 @@ impl Looking<'_, '_, '_> {
     }
 
     fn add(&mut self, c: &Connection, progress: Progress, place: Option<Place>) {
-        if c.standing == Standing::Unclear {
-            self.detail
-                .settled
-                .push((c.socket.cookie, Standing::Pending));
+        // What was unclear is a request from now on, where the thread that has it is blocked.
+        let blocked = place
+            .as_ref()
+            .is_some_and(|p| p.wait.kind != WaitKind::Running);
+        if c.standing == Standing::Unclear && blocked {
+            let settled = (c.socket.cookie, Standing::Pending);
+            self.detail.settled.push(settled);
         }
         let client = c.socket.remote_end();
-        self.detail.requests.push(Request {
-            age_s: self.scene.now_ns.saturating_sub(c.since_ns) as f64 * 1e-9,
-            progress,
-            client: client.map_or_else(String::new, |a| a.to_string()),
-            place,
+        self.detail.found.push(Found {
+            cookie: Some(c.socket.cookie),
+            request: Request {
+                age_s: self.scene.now_ns.saturating_sub(c.since_ns) as f64 * 1e-9,
+                progress,
+                client: client.map_or_else(String::new, |a| a.to_string()),
+                place,
+            },
         });
     }
 
     fn place(&mut self, pid: i32, thread: &Thread) -> Place {
-        place_of(self.scene, pid, thread, &mut self.detail.registers)
+        place_of(
+            self.scene,
+            pid,
+            thread,
+            &mut self.detail.registers,
+            MOST_HOPS,
+        )
     }
 }
 
@@ -395,14 +507,33 @@ fn owner(scene: &Scene, inode: u32) -> Option<(i32, i32)> {
         .copied()
 }
 
+/// Where the thread of another service is that has the request which this socket sent; nothing where that is not known,
+/// or it waits for more of it.
+fn behind(scene: &mut Scene, wait: &Wait, inode: u32, hops: usize) -> Option<Place> {
+    let pid = wait.whom.as_ref()?.pid;
+    let other = scene.other_end(inode)?;
+    let fd = scene.take_in(pid, other)?;
+    let [thread] = scene.threads(pid) else {
+        return None;
+    };
+    let thread = thread.clone();
+    let place = place_of(scene, pid, &thread, &mut HashMap::new(), hops);
+    let waits = thread.descriptors.contains(&fd) && place.wait.kind != WaitKind::Peer;
+    (!waits).then_some(place)
+}
+
 fn place_of(
     scene: &mut Scene,
     pid: i32,
     thread: &Thread,
     registers: &mut HashMap<i32, (i32, Registers)>,
+    hops: usize,
 ) -> Place {
     let kernel = blocked::kernel_stack(pid, thread.tid);
+    scene.asked = None;
     let wait = scene.wait(pid, thread, &kernel);
+    let asked = scene.asked.filter(|_| hops > 0);
+    let peer = asked.and_then(|inode| behind(scene, &wait, inode, hops - 1));
     if let Some(at) = thread.registers() {
         registers.insert(thread.tid, (pid, at));
     }
@@ -412,6 +543,7 @@ fn place_of(
         thread: thread.name.clone(),
         session: parse_title(&scene::title(pid)),
         wait,
+        peer: peer.map(Box::new),
         kernel,
         functions: Vec::new(),
     }
@@ -435,7 +567,7 @@ fn workers(scene: &mut Scene, registers: &mut HashMap<i32, (i32, Registers)>) ->
         let threads = scene.threads(pid).to_vec();
         let several = threads.len() > 1;
         for thread in threads {
-            let place = place_of(scene, pid, &thread, registers);
+            let place = place_of(scene, pid, &thread, registers, 0);
             // Of several threads many are idle in a lock.
             let idle = several && matches!(place.wait.kind, WaitKind::Lock | WaitKind::Sleep);
             if !idle && found.len() < MOST_WORKERS {

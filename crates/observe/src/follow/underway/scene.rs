@@ -9,6 +9,7 @@ use fingerpost_sys::blocked::{self, At, FileLock, Registers};
 use fingerpost_sys::procfs::mounts::{Mount, parse_mountinfo};
 use fingerpost_sys::sample;
 use fingerpost_sys::sockdiag::{ESTABLISHED, LISTEN, Tcp, Unix};
+use fingerpost_sys::trace::monotonic_ns;
 
 /// Descriptors of all processes of a service that are looked at.
 const MOST_DESCRIPTORS: usize = 50_000;
@@ -44,7 +45,7 @@ pub struct Thread {
     pub multiplexes: bool,
     /// Whether the wait ends by itself.
     pub timeout: bool,
-    /// When it was on a CPU last, in nanoseconds since the machine began.
+    /// When it was on a CPU last, in nanoseconds of the monotonic clock.
     pub ran_ns: Option<u64>,
     /// Whether it is in an uninterruptible wait.
     pub uninterruptible: bool,
@@ -71,7 +72,10 @@ pub struct Descriptors {
 /// A service at one moment.
 pub struct Scene<'a> {
     pub now_ns: u64,
-    pub ports: &'a HashSet<u16>,
+    /// By how much the monotonic clock is ahead of the scheduler's, in nanoseconds.
+    ahead_ns: i64,
+    /// The ports at which it listens, and those of services that it asked as they were met.
+    pub ports: HashSet<u16>,
     pub by_inode: HashMap<u32, &'a Tcp>,
     pub all: &'a [Tcp],
     pub unix: HashMap<u32, &'a Unix>,
@@ -82,6 +86,8 @@ pub struct Scene<'a> {
     pub parents: HashMap<i32, i32>,
     /// Who holds a socket, by its inode.
     pub owners: HashMap<u32, Vec<(i32, i32)>>,
+    /// The socket of the other service that the last wait was told to be for.
+    pub asked: Option<u32>,
     threads: HashMap<i32, Vec<Thread>>,
     locks: Option<Vec<FileLock>>,
     /// Processes by the sockets and pipes that they hold, of the whole machine; read when it is needed.
@@ -91,15 +97,21 @@ pub struct Scene<'a> {
 impl<'a> Scene<'a> {
     pub fn of(
         pids: &[i32],
-        ports: &'a HashSet<u16>,
+        ports: &HashSet<u16>,
         all: &'a [Tcp],
         unix: &'a [Unix],
         names: &'a HashSet<Vec<u8>>,
         now_ns: u64,
     ) -> Scene<'a> {
+        let own = blocked::last_ran(
+            std::process::id() as i32,
+            rustix::thread::gettid().as_raw_pid(),
+        );
         let mut scene = Scene {
             now_ns,
-            ports,
+            // This thread runs: it was on a CPU last just now.
+            ahead_ns: own.map_or(0, |own| monotonic_ns() as i64 - own as i64),
+            ports: ports.clone(),
             by_inode: all
                 .iter()
                 .filter(|s| s.inode != 0)
@@ -111,6 +123,7 @@ impl<'a> Scene<'a> {
             processes: BTreeMap::new(),
             parents: HashMap::new(),
             owners: HashMap::new(),
+            asked: None,
             threads: HashMap::new(),
             locks: None,
             holders: None,
@@ -135,7 +148,7 @@ impl<'a> Scene<'a> {
         let descriptors = self.processes.get(&pid).unwrap_or(&none);
         self.threads
             .entry(pid)
-            .or_insert_with(|| threads(pid, descriptors))
+            .or_insert_with(|| threads(pid, descriptors, self.ahead_ns))
     }
 
     /// Whether a socket of the service is one at which it answers: a connection that it accepted.
@@ -166,10 +179,14 @@ impl<'a> Scene<'a> {
     pub fn outstanding(&self, inode: u32) -> Option<u64> {
         let s = self.by_inode.get(&inode)?;
         let asks = s.state == ESTABLISHED && !self.ports.contains(&s.port) && s.sent > 0;
+        let unread = |inode: u32| self.by_inode.get(&inode).is_some_and(|o| o.unread > 0);
         let unanswered = s.received == 0
             || s.since_sent_ms < s.since_received_ms
-            // Within one tick the answer came and the next went out: what acknowledges came after that.
-            || s.since_sent_ms == s.since_received_ms && s.since_acknowledged_ms < s.since_sent_ms;
+            // Within one tick the answer came and the next request went out: what acknowledges came after that, or it is
+            // unread at the other end.
+            || s.since_sent_ms == s.since_received_ms
+                && (s.since_acknowledged_ms < s.since_sent_ms
+                    || self.other_end(inode).is_some_and(unread));
         (asks && unanswered && s.unread == 0).then(|| {
             self.now_ns
                 .saturating_sub(u64::from(s.since_sent_ms) * 1_000_000)
@@ -283,26 +300,45 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// The socket at the other end of one on this machine, where that was accepted.
+    pub fn other_end(&self, inode: u32) -> Option<u32> {
+        let other = match self.by_inode.get(&inode) {
+            Some(s) => {
+                let ends = |o: &&Tcp| {
+                    o.state == ESTABLISHED
+                        && o.local_end() == s.remote_end()
+                        && o.remote_end() == s.local_end()
+                };
+                self.all.iter().find(ends)?.inode
+            }
+            None => self.unix.get(&inode)?.peer,
+        };
+        (other != 0).then_some(other)
+    }
+
+    /// Takes a process of another service in, which answers at this socket; the descriptor by which it has it.
+    pub fn take_in(&mut self, pid: i32, inode: u32) -> Option<i32> {
+        if let Some(s) = self.by_inode.get(&inode) {
+            self.ports.insert(s.port);
+        }
+        let found = self
+            .processes
+            .entry(pid)
+            .or_insert_with(|| descriptors(pid, &mut MOST_DESCRIPTORS.clone()));
+        let fd = found.sockets.iter().find(|(_, i)| **i == inode);
+        fd.map(|(fd, _)| *fd)
+    }
+
     /// The other end of a connection that the service made.
     pub fn peer(&mut self, wait: &mut Wait, inode: u32) {
-        wait.kind = WaitKind::Peer;
+        (wait.kind, self.asked) = (WaitKind::Peer, Some(inode));
         if let Some(s) = self.by_inode.get(&inode).copied() {
             wait.address = s.remote_end().map_or_else(String::new, |a| a.to_string());
-            let other = |o: &&Tcp| {
-                o.state == ESTABLISHED
-                    && o.local_end() == s.remote_end()
-                    && o.remote_end() == s.local_end()
-            };
             let listener = |o: &&Tcp| {
                 let here = o.local == s.remote || o.local.is_some_and(|a| a.is_unspecified());
                 o.state == LISTEN && o.port == s.peer && here
             };
-            let local = self
-                .all
-                .iter()
-                .find(other)
-                .map(|o| o.inode)
-                .filter(|i| *i != 0);
+            let local = self.other_end(inode);
             let inode = local.or_else(|| {
                 // Not accepted yet: who listens there. The address must be one of this machine.
                 let own = self.all.iter().any(|o| o.local == s.remote);
@@ -443,16 +479,16 @@ fn descriptors(pid: i32, left: &mut usize) -> Descriptors {
     found
 }
 
-fn threads(pid: i32, descriptors: &Descriptors) -> Vec<Thread> {
+fn threads(pid: i32, descriptors: &Descriptors, ahead_ns: i64) -> Vec<Thread> {
     let mut tids = sample::numbers(Path::new(&format!("/proc/{pid}/task")));
     tids.sort_unstable();
     tids.into_iter()
         .take(MOST_THREADS)
-        .filter_map(|tid| thread(pid, tid, descriptors))
+        .filter_map(|tid| thread(pid, tid, descriptors, ahead_ns))
         .collect()
 }
 
-fn thread(pid: i32, tid: i32, descriptors: &Descriptors) -> Option<Thread> {
+fn thread(pid: i32, tid: i32, descriptors: &Descriptors, ahead_ns: i64) -> Option<Thread> {
     let stat = sample::stat(Path::new(&format!("/proc/{pid}/task/{tid}")))?;
     if matches!(stat.state, 'Z' | 'X') {
         return None;
@@ -472,7 +508,7 @@ fn thread(pid: i32, tid: i32, descriptors: &Descriptors) -> Option<Thread> {
         descriptors: fds,
         multiplexes,
         timeout,
-        ran_ns: blocked::last_ran(pid, tid),
+        ran_ns: blocked::last_ran(pid, tid).map(|ran| ran.saturating_add_signed(ahead_ns)),
         uninterruptible: stat.state == 'D',
     })
 }

@@ -38,7 +38,8 @@ pub struct Connection {
     pub standing: Standing,
     /// When the first bytes came that have no answer, as far as that was seen.
     pub since_ns: u64,
-    arrivals: u32,
+    /// How often more came without an answer, while nothing was left unread.
+    pub arrivals: u32,
 }
 
 /// The connections of a service.

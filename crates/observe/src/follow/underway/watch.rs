@@ -1,6 +1,9 @@
 //! Looks at requests under way while a service is watched, and keeps one look for the record.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +12,7 @@ use fingerpost_sys::cgroup::members;
 use fingerpost_sys::sample;
 use fingerpost_sys::sockdiag::{LISTEN, SockDiag};
 use fingerpost_sys::trace::{monotonic_ns, thread_cpu_seconds};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::Table;
 use super::place::{Detail, Known, look};
@@ -56,7 +60,7 @@ impl Watcher {
         table: Option<Box<dyn Table + Send>>,
     ) -> Result<Watcher, String> {
         let no = |e: std::io::Error| format!("the kernel does not tell of its connections: {e}");
-        let mut diag = SockDiag::open().map_err(no)?;
+        let mut diag = in_its_network(members_of(&pids, &groups).first().copied()).map_err(no)?;
         let inodes = socket_inodes(members_of(&pids, &groups).into_iter());
         let ports = ports_of(&mut diag, &inodes).map_err(no)?;
         let mut names = HashSet::new();
@@ -84,7 +88,7 @@ impl Watcher {
     }
 
     /// Asks the kernel for the connections; true where one has had a request for long.
-    fn ask(&mut self) -> bool {
+    pub(super) fn ask(&mut self) -> bool {
         if self.tracker.update().is_err() {
             return false;
         }
@@ -119,14 +123,14 @@ impl Watcher {
     }
 
     /// Counts how many requests are under way.
-    fn count(&mut self) {
+    pub(super) fn count(&mut self) {
         let pending = |c: &&Connection| c.standing == Standing::Pending;
         let count = self.tracker.connections.values().filter(pending).count();
         self.counts.push(count as u64);
     }
 
     /// Looks at the threads that have them.
-    fn look(&mut self, last: bool) {
+    pub(super) fn look(&mut self, last: bool) {
         let pids = members_of(&self.pids, &self.groups);
         let mut unix = Vec::new();
         if !self.names.is_empty() {
@@ -141,6 +145,18 @@ impl Watcher {
         let now = monotonic_ns();
         let mut scene = Scene::of(&pids, &self.ports, sockets, &unix, &self.names, now);
         let mut detail = look(&mut scene, &connections, &known);
+        if self.tracker.update().is_err() {
+            return;
+        }
+        let before: HashMap<u64, &Connection> =
+            connections.iter().map(|c| (c.socket.cookie, c)).collect();
+        let unchanged = |cookie: u64| {
+            let of = |c: &Connection| (c.socket.received, c.socket.sent, c.socket.inode);
+            let now = self.tracker.connections.get(&cookie);
+            now.zip(before.get(&cookie))
+                .is_some_and(|(now, before)| of(now) == of(before))
+        };
+        detail.keep(unchanged);
         for (cookie, standing) in std::mem::take(&mut detail.settled) {
             self.tracker.settle(cookie, standing);
         }
@@ -161,7 +177,7 @@ impl Watcher {
         }
     }
 
-    fn finish(self) -> record::UnderWay {
+    pub(super) fn finish(self) -> record::UnderWay {
         let looks = self.counts.len() as u64;
         let sum: u64 = self.counts.iter().sum();
         let (mut detail, stacks) = self.told.unwrap_or_default();
@@ -184,6 +200,27 @@ impl Watcher {
         record::clean(&mut found);
         found
     }
+}
+
+/// Opens the socket diagnosis of a process's network, which need not be ours: a container has its own.
+fn in_its_network(pid: Option<i32>) -> io::Result<SockDiag> {
+    let of = |pid: &str| format!("/proc/{pid}/ns/net");
+    let (own, its) = (of("self"), pid.map(|pid| of(&pid.to_string())));
+    let Some(its) = its.filter(|its| fs::read_link(its).ok() != fs::read_link(own).ok()) else {
+        return SockDiag::open();
+    };
+    // A thread of its own goes there; what it opens stays there when it has ended.
+    let enter = move || {
+        let space = File::open(its)?;
+        move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network))?;
+        SockDiag::open()
+    };
+    let entered = std::thread::Builder::new().spawn(enter)?.join();
+    entered.unwrap_or_else(|_| {
+        Err(io::Error::other(
+            "the thread that enters its network failed",
+        ))
+    })
 }
 
 /// Names the functions that blocked threads are in.
