@@ -189,7 +189,7 @@ fn at(place: &Place) -> String {
         WaitKind::Client => format!(
             "waiting for bytes of the client {}, silent for {}",
             wait.address,
-            time(wait.silent_s)
+            age(wait.silent_s)
         ),
         WaitKind::Events => "waiting for events, and nothing tells for which".into(),
         WaitKind::Own => format!("waiting for another process or thread of the service{within}"),
@@ -245,7 +245,9 @@ pub fn beside(u: &UnderWay, followed: &Paths) -> Vec<String> {
     let all_held =
         !u.workers.is_empty() && u.workers.iter().all(|w| w.wait.kind == WaitKind::Client);
     let named = |r: &Request| r.place.as_ref().is_some_and(names_more);
-    let telling = u.requests.iter().filter(|r| named(r)).count() * 2 >= u.requests.len();
+    let telling = u.requests.iter().filter(|r| named(r)).count();
+    // One that waits for a moment is no news.
+    let telling = telling > 1 && telling * 2 >= u.requests.len();
     let many = u.mean >= LEAST_UNDER_WAY && u.mean >= 0.3 * of_followed;
     if u.requests.is_empty() || !many || !(telling || all_held) {
         return Vec::new();
@@ -292,7 +294,7 @@ fn of_workers(u: &UnderWay, told: &[&Request]) -> Option<String> {
         let named = addresses[..addresses.len().min(NAMED)].join(", ");
         return Some(format!(
             "{subject} {is} held by clients that send nothing, for up to {}: {named}{more}.",
-            time(longest)
+            age(longest)
         ));
     }
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
@@ -348,11 +350,11 @@ fn of_sessions(u: &UnderWay, told: &[&Request]) -> Option<String> {
 
 /// Connections of which nothing tells whether they wait for an answer.
 pub fn quiet(u: &UnderWay) -> Option<String> {
-    (u.quiet > 0).then(|| {
+    (u.quiet > 0 && u.quiet_s >= OLD).then(|| {
         format!(
             "{} sent last, up to {} before, and {} had no answer: nothing tells whether {} for one",
             counted(u.quiet, "connection"),
-            time(u.quiet_s),
+            age(u.quiet_s),
             if u.quiet == 1 { "has" } else { "have" },
             if u.quiet == 1 {
                 "it waits"
@@ -370,8 +372,8 @@ pub fn latency(u: &UnderWay, paths: Option<&Paths>, watched_s: f64) -> Option<St
     let mut text = format!(
         "{} under way {} watching began, the oldest for at least {}; {:.1} in the mean of {}",
         counted(u.count, "request"),
-        format_args!("{} after", time(u.at_s)),
-        time(longest),
+        format_args!("{} after", age(u.at_s)),
+        age(longest),
         u.mean,
         counted(u.looks, "look"),
     );
@@ -398,7 +400,7 @@ pub fn latency(u: &UnderWay, paths: Option<&Paths>, watched_s: f64) -> Option<St
         .into_iter()
         .filter_map(|(name, above, followed)| {
             let at_least = at_least(u, rate * watched_s, above)?;
-            (at_least > followed).then(|| format!("{name} is at least {}", time(at_least)))
+            (at_least > followed).then(|| format!("{name} is at least {}", age(at_least)))
         })
         .collect();
     if !longer.is_empty() {
@@ -510,7 +512,7 @@ mod tests {
         assert!(said(WaitKind::FileSystem).contains("at /srv/lock, served by node"));
         assert!(said(WaitKind::Kernel).contains("(jbd2_log_wait_commit)"));
         assert!(said(WaitKind::Pipe).contains("which is of node"));
-        assert!(said(WaitKind::Client).contains("127.0.0.1:9001, silent for 2.00 s"));
+        assert!(said(WaitKind::Client).contains("127.0.0.1:9001, silent for 2.0 s"));
         let mut lock = place(with(WaitKind::Lock));
         lock.functions = [
             "___pthread_cond_timedwait",
@@ -596,7 +598,7 @@ mod tests {
         assert!(!leads(&of(Vec::new()), None));
         let said = latency(&u, Some(&paths(0.009, 4.0)), 10.0).unwrap();
         assert!(
-            said.contains("a request takes 1.00 s in the mean, not 9.00 ms"),
+            said.contains("a request takes 1.000 s in the mean, not 9.000 ms"),
             "{said}"
         );
         assert!(

@@ -29,7 +29,7 @@ const LOOK_SHARE: f64 = 0.01;
 /// Threads are looked at where a request is at least this old, in nanoseconds: what is shorter, windows show whole.
 const WORTH_A_LOOK: u64 = 20_000_000;
 /// A request that is this old at the end makes the last look the one that is told.
-const OLD_S: f64 = 0.1;
+const OLD_S: f64 = 0.5;
 /// Stacks that are copied at one look.
 const MOST_STACKS: usize = 64;
 
