@@ -275,7 +275,9 @@ impl Standing {
     fn without_requests(self, e: &Explanation) -> &'static str {
         match (self, &e.under_way) {
             (Standing::Stuck, _) => "No request was followed from its beginning to its end",
-            (Standing::Answering, Some(_)) => "Requests came, and none while its events were taken",
+            (Standing::Answering, Some(_)) => {
+                "Bytes came in, and no request was seen while its events were taken"
+            }
             _ => "No request came to it",
         }
     }
@@ -757,7 +759,7 @@ mod tests {
         assert!(!idle.contains("The cause"), "{idle}");
         let missed = of(&[], 700.0);
         assert!(
-            missed.contains("Requests came, and none while its events were taken"),
+            missed.contains("Bytes came in, and no request was seen while its events were taken"),
             "{missed}"
         );
         assert!(

@@ -257,9 +257,7 @@ impl Looking<'_, '_, '_> {
         match c.standing {
             Standing::Unclear => {}
             _ if c.socket.unread > 0 => self.add(c, Progress::Unread, place),
-            _ if arrived >= self.known.began_ns && c.arrivals == 0 => {
-                self.add(c, Progress::Read, place)
-            }
+            _ if arrived >= self.known.began_ns && !c.tells => self.add(c, Progress::Read, place),
             _ => {
                 self.detail.settled.push((c.socket.cookie, Standing::Quiet));
                 self.quiet(c);

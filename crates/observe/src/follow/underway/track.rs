@@ -40,6 +40,8 @@ pub struct Connection {
     pub since_ns: u64,
     /// How often more came without an answer, while nothing was left unread.
     pub arrivals: u32,
+    /// Whether that was ever so: a replica acknowledges each second, and now and then something is sent to it, too.
+    pub tells: bool,
 }
 
 /// The connections of a service.
@@ -135,6 +137,7 @@ fn seen(known: Option<Connection>, s: Tcp, now: u64) -> Connection {
         standing,
         since_ns: since.map_or(arrived, |k| k.since_ns.min(arrived)),
         arrivals,
+        tells: arrivals > 0 || known.is_some_and(|k| k.tells),
     }
 }
 
@@ -231,6 +234,11 @@ mod tests {
             known = Some(seen(known, tcp(9 * n, 0, 10, 900), n * SECOND));
         }
         assert_eq!(known.unwrap().standing, Standing::Quiet);
+        let sent = seen(known, tcp(50, 14, 10, 500), 6 * SECOND);
+        assert!(
+            sent.arrivals == 0 && sent.tells,
+            "a replica is pinged: {sent:?}"
+        );
         let mut unread = None;
         for n in 1..=5_u64 {
             let s = Tcp {

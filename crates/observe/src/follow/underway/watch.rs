@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fingerpost_record::under_way::{self as record, MOST_FRAMES, Place, Progress};
+use fingerpost_record::under_way::{self as record, MOST_FRAMES, Place, Progress, WaitKind};
 use fingerpost_sys::cgroup::members;
 use fingerpost_sys::sample;
 use fingerpost_sys::sockdiag::{LISTEN, SockDiag};
@@ -124,7 +124,8 @@ impl Watcher {
 
     /// Counts how many requests are under way.
     pub(super) fn count(&mut self) {
-        let pending = |c: &&Connection| c.standing == Standing::Pending;
+        let pending =
+            |c: &&Connection| c.standing == Standing::Pending && (c.socket.unread > 0 || !c.tells);
         let count = self.tracker.connections.values().filter(pending).count();
         self.counts.push(count as u64);
     }
@@ -181,6 +182,21 @@ impl Watcher {
         let looks = self.counts.len() as u64;
         let sum: u64 = self.counts.iter().sum();
         let (mut detail, stacks) = self.told.unwrap_or_default();
+        // What was taken for a request, and was one of many reports.
+        let all = self.tracker.connections.values();
+        let tell = all
+            .filter(|c| c.tells)
+            .filter_map(|c| c.socket.remote_end());
+        let tell: HashSet<String> = tell.map(|end| end.to_string()).collect();
+        let events = |r: &record::Request| {
+            let place = r.place.as_ref();
+            place.is_some_and(|p| p.wait.kind == WaitKind::Events)
+        };
+        let before = detail.requests.len();
+        detail
+            .requests
+            .retain(|r| !(events(r) && tell.contains(&r.client)));
+        detail.count -= (before - detail.requests.len()) as u64;
         name(&mut detail, stacks);
         assign(&mut detail);
         let mut found = record::UnderWay {
