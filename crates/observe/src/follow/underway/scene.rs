@@ -399,7 +399,7 @@ impl<'a> Scene<'a> {
                 .any(of)
         };
         let point = mount.point.to_string_lossy().into_owned();
-        let named = |pid: &&i32| arguments(**pid).iter().any(|a| *a == point);
+        let named = |pid: &&i32| arguments(**pid).contains(&point);
         let only = Some(&pids).filter(|p| p.len() == 1).and_then(|p| p.first());
         let pid = pids.iter().find(serves);
         process(*pid.or_else(|| pids.iter().find(named)).or(only)?)
