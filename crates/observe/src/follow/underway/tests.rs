@@ -152,6 +152,29 @@ b = socket.create_connection(('127.0.0.1', {port})); b.sendall(b'q'); b.recv(9)
 }
 
 #[test]
+fn what_the_other_service_waits_for_is_told_behind_it() {
+    let Some(backend) = Server::start("ready(); c, _ = l.accept(); c.recv(9); time.sleep(1000)\n")
+    else {
+        return;
+    };
+    let port = backend.port;
+    let server = Server::start(&format!(
+        "
+ready(); c, _ = l.accept(); c.recv(9)
+b = socket.create_connection(('127.0.0.1', {port})); b.sendall(b'q'); b.recv(9)
+"
+    ))
+    .unwrap();
+    let _client = server.ask();
+    let behind = |u: &UnderWay| {
+        let place = u.requests.first()?.place.as_ref()?.peer.as_ref()?;
+        Some((place.process.pid, place.wait.kind))
+    };
+    let wanted = Some((backend.child.id() as i32, WaitKind::Sleep));
+    server.until(|u| behind(u) == wanted);
+}
+
+#[test]
 fn a_lock_in_memory_and_a_sleep_are_told_apart() {
     for (code, kind) in [
         (
