@@ -70,6 +70,8 @@ pub struct Tcp {
     pub since_received_ms: u32,
     /// The same since anything came in that acknowledges.
     pub since_acknowledged_ms: u32,
+    /// Segments with data that came in and went out; the kernel counts them beyond 32 bits from 0 again.
+    pub data_segments: [u32; 2],
 }
 
 impl Tcp {
@@ -190,6 +192,7 @@ fn parse_tcp(body: &[u8]) -> Option<Tcp> {
     };
     for (_, data) in attributes(body.get(72..)?).filter(|(kind, _)| *kind == INET_DIAG_INFO) {
         socket.rtt_us = u32_at(data, 68).unwrap_or(0);
+        socket.data_segments = [152, 156].map(|at| u32_at(data, at).unwrap_or(0));
         socket.since_sent_ms = u32_at(data, 44).unwrap_or(0);
         socket.since_received_ms = u32_at(data, 52).unwrap_or(0);
         socket.since_acknowledged_ms = u32_at(data, 56).unwrap_or(0);
@@ -276,6 +279,10 @@ mod tests {
         assert_eq!(
             (server.local_end(), server.remote_end()),
             (client.peer_addr().ok(), client.local_addr().ok())
+        );
+        assert_eq!(
+            (server.data_segments, client_end.data_segments),
+            ([1, 0], [0, 1])
         );
         assert!(server.cookie != 0 && server.cookie != client_end.cookie);
         assert!(server.since_received_ms < 60_000 && client_end.since_sent_ms < 60_000);

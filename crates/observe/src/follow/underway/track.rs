@@ -120,7 +120,9 @@ fn seen(known: Option<Connection>, s: Tcp, now: u64) -> Connection {
         // What acknowledges after the last bytes came was sent after them.
         Standing::Answered
     } else {
-        Standing::Unclear
+        known
+            .and_then(|k| after_one_of_each(k, &s))
+            .unwrap_or(Standing::Unclear)
     };
     // The first bytes without an answer came before these, where there were such already.
     let since = unanswered.filter(|k| k.standing == Standing::Pending);
@@ -138,6 +140,23 @@ fn seen(known: Option<Connection>, s: Tcp, now: u64) -> Connection {
         since_ns: since.map_or(arrived, |k| k.since_ns.min(arrived)),
         arrivals,
         tells: arrivals > 0 || known.is_some_and(|k| k.tells),
+    }
+}
+
+/// What a connection is after one segment came in and one went out: where a request was under way the first was its
+/// answer and the second the next request, else it was a request and its answer.
+fn after_one_of_each(known: Connection, s: &Tcp) -> Option<Standing> {
+    let [came, went] = [0, 1].map(|i| {
+        let before = known.socket.data_segments[i];
+        s.data_segments[i].wrapping_sub(before)
+    });
+    match known.standing {
+        _ if (came, went) != (1, 1) => None,
+        Standing::Pending => Some(Standing::Pending),
+        // A request that was under way before watching began is one of these.
+        Standing::Quiet if !known.tells => Some(Standing::Pending),
+        Standing::Answered => Some(Standing::Answered),
+        Standing::Quiet | Standing::Unclear => None,
     }
 }
 
@@ -206,6 +225,28 @@ mod tests {
             ..tcp(9, 90, 504, 500)
         };
         assert_eq!(standing(unread), Standing::Pending);
+    }
+
+    #[test]
+    fn one_segment_each_way_within_a_tick_is_told_by_what_was_before() {
+        let with = |s: Tcp, data_segments| Tcp { data_segments, ..s };
+        let asked = seen(None, with(tcp(9, 0, 500, 800), [1, 0]), 10 * SECOND);
+        let next = with(tcp(18, 90, 50, 50), [2, 1]);
+        assert_eq!(
+            seen(Some(asked), next, 11 * SECOND).standing,
+            Standing::Pending
+        );
+        let more = with(tcp(27, 180, 50, 50), [3, 2]);
+        assert_eq!(
+            seen(Some(asked), more, 11 * SECOND).standing,
+            Standing::Unclear
+        );
+        let idle = seen(None, with(tcp(9, 90, 504, 500), [1, 1]), 10 * SECOND);
+        let again = with(tcp(18, 180, 50, 50), [2, 2]);
+        assert_eq!(
+            seen(Some(idle), again, 11 * SECOND).standing,
+            Standing::Answered
+        );
     }
 
     #[test]
