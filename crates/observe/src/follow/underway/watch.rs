@@ -162,7 +162,15 @@ impl Watcher {
             self.tracker.settle(cookie, standing);
         }
         self.threads.extend(std::mem::take(&mut detail.waiting));
-        let age = |d: &Detail| d.requests.iter().map(|r| r.age_s).sum::<f64>();
+        // A worker that has just become ready says less of why requests wait.
+        let running = |d: &Detail| {
+            let runs = |w: &Place| w.wait.kind == WaitKind::Running;
+            d.workers.iter().any(runs)
+        };
+        let age = |d: &Detail| {
+            let sum = d.requests.iter().map(|r| r.age_s).sum::<f64>();
+            if running(d) { sum / 2.0 } else { sum }
+        };
         let longest = detail.requests.first().map_or(0.0, |r| r.age_s);
         let better = match &self.told {
             None => true,
