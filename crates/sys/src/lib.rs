@@ -7,6 +7,7 @@ pub mod affinity;
 pub mod audit;
 pub mod autogroup;
 pub mod beneath;
+pub mod blocked;
 pub mod bpf;
 pub mod cgroup;
 pub mod child;

@@ -5,6 +5,7 @@
 //! at run time, are foreign input: they are opened by a process that can be given up (`opener`), and read by one without
 //! rights (`reader`), which unwinds the samples and finds the names, too (`naming`).
 
+pub(crate) mod blocked;
 mod code;
 pub(crate) mod held;
 mod helper;

@@ -11,6 +11,7 @@ use fingerpost_labs::service::{self, WORKLOAD};
 use fingerpost_observe::follow::{FollowedService, Recorded, Stretch};
 use fingerpost_observe::session::{Prepared, RECEIVED_BYTES, RECEIVED_SECONDS, Told, label};
 use fingerpost_observe::stacks::Sampled;
+use fingerpost_record::under_way::UnderWay;
 use fingerpost_record::{Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
 use fingerpost_report::explain::service as report;
@@ -83,6 +84,7 @@ pub fn explain(
         recorded,
         refused,
         sampled,
+        under_way,
         ..
     } = std::thread::scope(|threads| {
         // It ends with the session, which holds the other end.
@@ -102,6 +104,15 @@ pub fn explain(
     progress.show("explaining", 1.0);
     let pids = target.pids();
     let (mut explanation, mut run) = record(run, target.params.clone(), observations, followed);
+    if let Some(Ok(under_way)) = under_way {
+        let under_way = UnderWay {
+            workload: WORKLOAD.to_owned(),
+            params: target.params.clone(),
+            ..under_way
+        };
+        explanation.under_way = Some(under_way.clone());
+        run.under_way.push(under_way);
+    }
     if let Some(hold) = hold.filter(|_| !stop.load(Ordering::Relaxed)) {
         let groups = &target.service.groups;
         let running = Running {
