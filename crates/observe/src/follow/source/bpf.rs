@@ -7,14 +7,13 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-use fingerpost_sys::bpf::Programs;
+use fingerpost_sys::bpf::{Point, Programs};
 use fingerpost_sys::bpf::btf::Btf;
 use fingerpost_sys::bpf::closed::Places;
-use fingerpost_sys::bpf::code::HEADER;
 use fingerpost_sys::trace::monotonic_ns;
 
+use self::programs::HEADER;
 use super::flow::{self, About, Flow, Names, Source, Window};
-use super::wanted::Kind;
 
 /// Bytes of the shortest record in a ring, with its length.
 const LEAST_RECORD_BYTES: usize = HEADER + 8;
@@ -45,17 +44,21 @@ impl Bpf {
         flow::first_pid_namespace()?;
         let btf = Btf::read()?;
         let cpus = flow::cpus()?;
-        let (mut own, missing) = programs::resolve(&btf, &flow::own_threads())?;
-        let seldom = |(_, recorded): &programs::Named| {
-            programs::kind(recorded.kind).is_some_and(Kind::is_seldom)
-        };
-        own.sort_by_key(|named| !seldom(named));
-        let stay = own.iter().filter(|named| seldom(named)).count();
+        let chosen = programs::choose(&btf, &flow::own_threads(), false)?;
         let event_cost = calibrate(&btf, &cpus)?;
-        let programs = Programs::load(&btf, &own, &cpus, flow::ring_bytes(cpus.len()))?;
+        let programs = Programs::load(
+            &btf,
+            programs::object(),
+            &chosen.programs,
+            &cpus,
+            flow::ring_bytes(cpus.len()),
+        )?;
         let mut described = "programs in the kernel (eBPF)".to_owned();
-        if !missing.is_empty() {
-            described += &format!(", without {}", missing.join(", "));
+        if let Some(way) = programs.way().and_then(|way| programs::WAYS.get(way)) {
+            described += &format!(", at sockets by {way}");
+        }
+        if !chosen.missing.is_empty() {
+            described += &format!(", without {}", chosen.missing.join(", "));
         }
         let about = About {
             described,
@@ -65,7 +68,7 @@ impl Bpf {
         };
         Ok(Bpf {
             programs,
-            stay,
+            stay: chosen.stay,
             partitions: flow::partitions(),
             names: Names::default(),
             ports: HashMap::new(),
@@ -141,14 +144,14 @@ const USUAL: f64 = 50e-9;
 
 /// What an event costs: see [`flow::event_cost`].
 fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
-    let calls: Vec<_> = programs::resolve(btf, &[])?
-        .0
-        .into_iter()
-        .filter(|(name, _)| name.starts_with("sys_"))
-        .collect();
-    let mut programs = Programs::load(btf, &calls, cpus, 1 << 20)?;
+    let mut chosen = programs::choose(btf, &[], false)?.programs;
+    let is_call = |point: &Point| matches!(point, Point::Tracepoint("sys_enter" | "sys_exit"));
+    chosen.switched.retain(is_call);
+    let calls = chosen.switched.len();
+    chosen.ways.clear();
+    let mut programs = Programs::load(btf, programs::object(), &chosen, cpus, 1 << 20)?;
     let switched = |e| format!("programs in the kernel cannot be switched on or off: {e}");
-    flow::event_cost(calls.len(), USUAL, || {
+    flow::event_cost(calls, USUAL, || {
         programs.disable().map_err(switched)?;
         let bare = flow::cheapest_call(|| ());
         programs.enable().map_err(switched)?;
