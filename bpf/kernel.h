@@ -51,6 +51,19 @@ static void *(*const ring_reserve)(const void *ring, u64 bytes, u64 flags) = (vo
 static void (*const ring_submit)(void *record, u64 flags) = (void *)132;
 #define NO_WAKEUP 1
 
+/* Reads a field: behind a pointer whose type the kernel knows as it is, else by a helper. */
+#define FIELD(typed, field)                                                                                            \
+	({                                                                                                             \
+		__typeof__(field) value = 0;                                                                           \
+		if (typed)                                                                                             \
+			value = field;                                                                                 \
+		else                                                                                                   \
+			read_kernel(&value, sizeof(value), ADDRESS(field));                                            \
+		value;                                                                                                 \
+	})
+/* The same of a field that lies behind the end of the type that the kernel knows. */
+#define FIELD_BEYOND(field) FIELD(0, field)
+
 struct pt_regs___x86 {
 	unsigned long di, si, dx, cx, r8, r10, orig_ax, ax;
 } RELOCATED;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Programs that record the kernel's events into one ring per CPU while a window is open. Those at sockets also keep
- * account of every request of a service, whether a window is open or not (count.h). */
+/* Programs that record the kernel's events into one ring per CPU while a window is open. */
 #include "kernel.h"
 
 /* What a record tells: the place in the table of what is wanted (crates/observe/src/follow/source/wanted.rs). */
@@ -78,8 +77,6 @@ const volatile u32 queue_arguments = 1;
 const volatile u32 insert_arguments = 1;
 const volatile u32 issue_arguments = 1;
 const volatile s32 mmap_call = -1;
-/* Whether requests are counted. */
-const volatile u32 counting = 0;
 
 MAP(rings, MAP_ARRAY_OF_MAPS, u32, u32, 0);
 MAP(cpus, MAP_ARRAY, u32, struct cpu, 0);
@@ -144,8 +141,6 @@ INLINE int is_own(void)
 	}
 	return 0;
 }
-
-#include "count.h"
 
 SEC("tp_btf/sys_enter")
 int sys_enter(u64 *ctx)
@@ -254,8 +249,6 @@ int sched_process_fork(u64 *ctx)
 	return end(record);
 }
 
-/* The events of sockets, by tracepoints where the kernel has them (since Linux 6.3), else at the functions beneath. */
-
 INLINE int record_sent(u64 sock, s32 bytes)
 {
 	struct record *record;
@@ -302,160 +295,30 @@ INLINE int record_ports(u32 kind, struct sock *sk, s32 state, int typed)
 
 INLINE int sent(struct sock *sk, s32 bytes, int typed)
 {
-	if (counting)
-		count_sent(sk, bytes, typed);
 	return record_sent((u64)sk, bytes);
 }
 
 INLINE int received(struct sock *sk, s32 bytes, s32 flags, int typed)
 {
-	if (counting)
-		count_received(sk, bytes, flags, typed);
 	return record_received((u64)sk, bytes, flags);
 }
 
 INLINE int arrived(struct sock *sk, int typed)
 {
-	if (counting)
-		count_arrived(sk, typed);
 	return on ? record_ports(ARRIVED, sk, 0, typed) : 0;
 }
 
-SEC("tp_btf/sock_send_length")
-int sock_send_length(u64 *ctx)
+INLINE int is_on(void)
 {
-	return sent((void *)ctx[0], ctx[1], 1);
+	return on;
 }
 
-SEC("tp_btf/sock_recv_length")
-int sock_recv_length(u64 *ctx)
-{
-	return received((void *)ctx[0], ctx[1], ctx[2], 1);
-}
-
-SEC("tp_btf/sk_data_ready")
-int sk_data_ready(u64 *ctx)
-{
-	return arrived((void *)ctx[0], 1);
-}
+#include "sockets.h"
 
 SEC("tp_btf/inet_sock_set_state")
 int inet_sock_set_state(u64 *ctx)
 {
-	if (counting)
-		count_state((void *)ctx[0], ctx[1], ctx[2]);
 	return on ? record_ports(STATE, (void *)ctx[0], ctx[2], 1) : 0;
-}
-
-/* At the functions beneath. Each program is loaded once for each of its functions, which the loader knows.
- *
- * By the kernel's trampolines at the ends of functions: their arguments, and what they return behind these. */
-
-SEC("fexit/sendmsg")
-int fexit_sendmsg(u64 *ctx)
-{
-	struct socket *socket = (void *)ctx[0];
-
-	return sent(socket->sk, ctx[3], 1);
-}
-
-SEC("fexit/sendpage")
-int fexit_sendpage(u64 *ctx)
-{
-	struct socket *socket = (void *)ctx[0];
-
-	return sent(socket->sk, ctx[5], 1);
-}
-
-SEC("fexit/recvmsg")
-int fexit_recvmsg(u64 *ctx)
-{
-	struct socket *socket = (void *)ctx[0];
-
-	return received(socket->sk, ctx[4], ctx[3], 1);
-}
-
-SEC("fentry/readable")
-int fentry_readable(u64 *ctx)
-{
-	return arrived((void *)ctx[0], 1);
-}
-
-/* By probes at functions: what a thread called with is kept until the function returns. */
-struct called {
-	struct sock *sk;
-	s32 flags;
-	u32 rest;
-};
-
-MAP(calls, MAP_HASH, u64, struct called, 16384);
-
-INLINE u64 call_argument(void *ctx, int number)
-{
-	struct pt_regs___x86 *x86 = ctx;
-	struct pt_regs___arm *arm = ctx;
-
-	if (HAS_FIELD(x86->di))
-		return number == 0 ? x86->di : x86->cx;
-	return number == 0 ? arm->regs[0] : arm->regs[3];
-}
-
-INLINE s32 returned(void *ctx)
-{
-	struct pt_regs___x86 *x86 = ctx;
-	struct pt_regs___arm *arm = ctx;
-
-	return HAS_FIELD(x86->ax) ? (s32)x86->ax : (s32)arm->regs[0];
-}
-
-SEC("kprobe/message")
-int kprobe_message(void *ctx)
-{
-	struct socket *socket = (void *)call_argument(ctx, 0);
-	struct called called = {};
-	u64 thread = this_thread();
-
-	if (!on && !counting)
-		return 0;
-	read_kernel(&called.sk, sizeof(called.sk), ADDRESS(socket->sk));
-	/* Only receiving has flags there. */
-	called.flags = call_argument(ctx, 3);
-	map_update(&calls, &thread, &called, 0);
-	return 0;
-}
-
-INLINE int was_called(struct called *called)
-{
-	u64 thread = this_thread();
-	struct called *kept = map_lookup(&calls, &thread);
-
-	if (!kept)
-		return 0;
-	*called = *kept;
-	map_delete(&calls, &thread);
-	return 1;
-}
-
-SEC("kretprobe/send")
-int kretprobe_send(void *ctx)
-{
-	struct called called;
-
-	return was_called(&called) ? sent(called.sk, returned(ctx), 0) : 0;
-}
-
-SEC("kretprobe/recvmsg")
-int kretprobe_recvmsg(void *ctx)
-{
-	struct called called;
-
-	return was_called(&called) ? received(called.sk, returned(ctx), called.flags, 0) : 0;
-}
-
-SEC("kprobe/readable")
-int kprobe_readable(void *ctx)
-{
-	return arrived((void *)call_argument(ctx, 0), 0);
 }
 
 /* Disks. */

@@ -29,7 +29,9 @@ mod taken;
 pub(crate) mod taking;
 mod timeline;
 mod turns;
+pub mod underway;
 mod walk;
+pub mod whole;
 
 pub use answering::Answering;
 pub use counting::Counter;

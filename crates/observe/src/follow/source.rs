@@ -1,11 +1,11 @@
 //! Where events come from: the kernel.
 
 pub mod bpf;
-mod flow;
+pub(super) mod flow;
 pub(crate) use flow::first_pid_namespace;
 pub use flow::{About, Source, Window};
 pub mod perf;
-mod wanted;
+pub(super) mod wanted;
 
 /// The kernel's events by programs in the kernel, or by perf's rings where those are not allowed. On Linux 6.18 perf
 /// loses what happens while a CPU idles (interrupts, wake-ups, the switch to the thread that was woken), up to four in

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::mem::take;
 
-use fingerpost_record::Paths;
+use fingerpost_record::{Paths, WholeLook};
 use fingerpost_record::stacks::StackClass;
 use fingerpost_sys::stamps::Stamp;
 use fingerpost_sys::trace::thread_cpu_seconds;
@@ -38,6 +38,8 @@ pub struct Recorded {
     pub(super) lost: u64,
     pub(super) torn: u64,
     pub(super) spent: f64,
+    /// Every request of the whole look, or why they were not counted.
+    pub(super) whole: Option<Result<WholeLook, String>>,
     /// CPU seconds that an event costs the thread that causes it.
     pub(super) event_cost: f64,
 }
@@ -59,6 +61,20 @@ impl Recorded {
 
     /// Follows the requests that were made at a service, or, where there were none, the time of its processes.
     pub fn follow_service(mut self) -> FollowedService {
+        let whole = self.whole.take();
+        let mut found = self.follow_windows();
+        match whole {
+            Some(Ok(whole)) => {
+                found.paths.whole_rate = Some(whole.rate()).filter(|_| whole.latency.count > 0);
+                found.paths.whole = Some(whole);
+            }
+            Some(Err(why)) => found.paths.source += &format!(" in windows alone ({why})"),
+            None => (),
+        }
+        found
+    }
+
+    fn follow_windows(mut self) -> FollowedService {
         self.number();
         let taken = self.stacks.take().unwrap_or_default();
         let absences = Absences::of(self.windows.iter().map(|(w, _)| w));
@@ -202,8 +218,11 @@ const ACCOUNTED: f64 = 0.5;
 impl FollowedService {
     /// Learns how many requests a second there were in all of the time, from the bytes that the kernel counted on the
     /// same connections in so many seconds, of those that the service was watched. Windows are a tenth of a long time,
-    /// and requests wait for their events.
+    /// and requests wait for their events. Where every request was counted there is nothing to learn.
     pub fn count_by_bytes(&mut self, bytes: f64, seconds: f64, watched: f64) {
+        if self.paths.whole.is_some() {
+            return;
+        }
         let AtPorts {
             bytes: in_windows,
             requests,

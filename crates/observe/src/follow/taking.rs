@@ -19,6 +19,7 @@ use super::source::{About, Source, Window};
 use super::taken::inherited;
 pub use super::taken::{FollowedService, Recorded};
 pub use super::timeline::Silent;
+use super::whole::Whole;
 use crate::calls::{Fd, Role};
 use crate::hardware::Counters;
 use crate::machine::Totals;
@@ -68,6 +69,8 @@ pub struct Taking {
     parents: HashMap<i32, i32>,
     own: i32,
     answerers: Option<Answerers>,
+    /// Of a service: counts every request in the kernel, or why that cannot be.
+    whole: Option<Result<Whole, String>>,
     mappings: Mappings,
     /// The control group of each process that is not the service's.
     groups: HashMap<i32, String>,
@@ -151,6 +154,7 @@ impl Taking {
             own: std::process::id() as i32,
             stacks: known.service.is_some().then(InWindows::open),
             hardware: known.service.is_some().then(Counters::open),
+            whole: known.service.as_ref().map(Whole::open),
             answerers: known.service.map(Answerers::new),
             mappings: Mappings::default(),
             groups: HashMap::new(),
@@ -463,6 +467,7 @@ impl Taking {
             lost: self.lost,
             torn: self.torn,
             spent: self.spent,
+            whole: None,
             event_cost: self.source.about().event_cost,
         }
     }
@@ -470,7 +475,12 @@ impl Taking {
     /// Ends taking: the sums of threads' states, what is to be followed, and the source, still open.
     pub fn finish(mut self, population: &Population) -> (Tracer, Recorded, Box<dyn Source + Send>) {
         let windows = std::mem::take(&mut self.windows);
+        let whole = self.whole.take().map(|whole| {
+            let failed = |e: std::io::Error| format!("requests cannot be counted: {e}");
+            whole?.look().map_err(failed)
+        });
         let recorded = Recorded {
+            whole,
             stacks: self
                 .stacks
                 .take()

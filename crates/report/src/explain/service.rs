@@ -164,19 +164,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     lines.extend((!programs).then(|| Line::Note(clean(&slow.sentence), Tone::Strong)));
     lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
     let (seen, source) = (time(paths.seconds), clean(&paths.source));
-    let figures = if programs {
-        format!(
-            "No request came to it; this is the time of its processes, seen for {seen} by {source}"
-        )
-    } else {
-        let [p50, p90, p99] = [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
-        let (rate, followed, slowed) = (significant(paths.rate()), paths.followed, slowed(paths));
-        format!(
-            "{rate} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}: {followed} requests followed in \
-             {seen} of its time, by \
-             {source}{slowed}"
-        )
-    };
+    let figures = figures(paths, programs, &seen, &source);
     lines.push(Line::Note(figures, Tone::Faint));
     lines.extend(
         e.mapped
@@ -199,6 +187,48 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     Grid {
         columns: Vec::new(),
         lines,
+    }
+}
+
+/// How many requests came, how long they took, and how that is known.
+fn figures(paths: &Paths, programs: bool, seen: &str, source: &str) -> String {
+    let whole = paths.whole.as_ref().filter(|w| w.latency.count > 0);
+    let requests = whole.map(|w| {
+        let [p50, p90, p99] = [w.latency.p50, w.latency.p90, w.latency.p99].map(time);
+        format!(
+            "{} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}, the longest {}: all {} of {} counted",
+            significant(w.rate()),
+            time(w.longest),
+            w.latency.count,
+            time(w.seconds)
+        )
+    });
+    match (requests, programs) {
+        (Some(requests), true) => format!(
+            "{requests}, and none could be followed from beginning to end; this is the time of its processes, seen for \
+             {seen} by {source}"
+        ),
+        (Some(requests), false) => format!(
+            "{requests}; {} followed in {seen} of it, by {source}{}",
+            paths.followed,
+            slowed(paths)
+        ),
+        (None, true) if paths.whole.as_ref().is_some_and(|w| w.under_way > 0) => format!(
+            "No request was answered; this is the time of its processes, seen for {seen} by {source}"
+        ),
+        (None, true) => format!(
+            "No request came to it; this is the time of its processes, seen for {seen} by {source}"
+        ),
+        (None, false) => {
+            let [p50, p90, p99] = [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
+            format!(
+                "{} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}: {} requests followed in {seen} of \
+                 its time, by {source}{}",
+                significant(paths.rate()),
+                paths.followed,
+                slowed(paths)
+            )
+        }
     }
 }
 
@@ -525,6 +555,27 @@ mod tests {
                 && parts.iter().any(|p| p.component == OWN_CODE)
         );
         assert!(lately(&Paths::default()).is_none());
+    }
+
+    #[test]
+    fn all_requests_are_told_where_they_were_counted_and_no_request_is_said_only_where_none_came() {
+        let mut paths = followed::slow_locks().paths.remove(0);
+        let mut whole = paths.whole.take().unwrap();
+        let told = |paths: &Paths, programs| figures(paths, programs, "1 s", "programs");
+        assert!(told(&paths, false).ends_with("of its time, by programs"));
+        assert!(told(&paths, true).starts_with("No request came to it"));
+        (whole.latency.count, whole.seconds, whole.longest) = (500, 10.0, 3.5);
+        paths.whole = Some(whole.clone());
+        let text = told(&paths, false);
+        assert!(
+            text.starts_with("50.00 requests/s")
+                && text.contains("the longest 3.500 s: all 500 of 10.00 s counted"),
+            "{text}"
+        );
+        assert!(told(&paths, true).contains("none could be followed from beginning to end"));
+        (whole.latency.count, whole.under_way) = (0, 8);
+        paths.whole = Some(whole);
+        assert!(told(&paths, true).starts_with("No request was answered"));
     }
 
     #[test]

@@ -55,8 +55,6 @@ pub struct Programs {
     lost_before: u64,
     cpus: Vec<usize>,
     way: Option<usize>,
-    /// Maps of the programs that others look into.
-    tables: Vec<(String, Table)>,
 }
 
 /// What programs are to be attached.
@@ -73,7 +71,7 @@ pub struct Wanted {
     pub constants: Vec<(&'static str, Vec<u8>)>,
     /// How many entries maps have of which the programs do not say it.
     pub entries: Vec<(&'static str, u32)>,
-    /// Maps that are looked into.
+    /// Maps that are looked into, of programs that count.
     pub tables: Vec<&'static str>,
 }
 
@@ -113,33 +111,7 @@ impl Programs {
             let array = object.map("rings")?;
             update(array, cpu as u32, &ring.as_raw_fd().to_ne_bytes()).map_err(failed)?;
         }
-        let attached = |points: &[Point]| {
-            let all = points.iter().filter_map(|point| {
-                let made = Program::load(&object, btf, point)
-                    .and_then(|program| program.attach().map(|link| (program, link)));
-                match made {
-                    Err(_) if point.is_optional() => None,
-                    made => Some(made),
-                }
-            });
-            all.collect::<Result<Vec<_>, String>>()
-        };
-        let mut always = attached(&wanted.always)?;
-        let mut refused = Vec::new();
-        let mut way = None;
-        for (number, points) in wanted.ways.iter().enumerate() {
-            match attached(points) {
-                Ok(more) => {
-                    always.extend(more);
-                    way = Some(number);
-                    break;
-                }
-                Err(sentence) => refused.push(sentence),
-            }
-        }
-        if way.is_none() && !refused.is_empty() {
-            return Err(refused.join("; "));
-        }
+        let (always, way) = attach(&object, btf, wanted)?;
         let loaded = wanted
             .switched
             .iter()
@@ -151,10 +123,6 @@ impl Programs {
             .map(|r| Ring::open(r, bytes))
             .collect::<io::Result<_>>()
             .map_err(failed)?;
-        let tables = wanted
-            .tables
-            .iter()
-            .map(|&name| Ok((name.to_owned(), Table::of(own(name)?).map_err(failed)?)));
         Ok(Programs {
             _always: always,
             loaded,
@@ -166,20 +134,12 @@ impl Programs {
             lost_before: 0,
             cpus: cpus.to_vec(),
             way,
-            tables: tables.collect::<Result<_, String>>()?,
         })
     }
 
     /// Which of the ways was taken.
     pub fn way(&self) -> Option<usize> {
         self.way
-    }
-
-    /// A map that was asked for.
-    pub fn table(&self, name: &str) -> Option<&Table> {
-        self.tables
-            .iter()
-            .find_map(|(of, table)| (of == name).then_some(table))
     }
 
     /// Attaches the programs where they are not, and lets events flow, until a ring is full: then all programs stop.
@@ -248,6 +208,89 @@ impl Programs {
         let new = lost[0].wrapping_sub(self.lost_before);
         self.lost_before = lost[0];
         Ok(new)
+    }
+}
+
+/// Programs that are attached for as long as this is there, and what they count.
+pub struct Attached {
+    _always: Vec<(Program, OwnedFd)>,
+    way: Option<usize>,
+    tables: Vec<(String, Table)>,
+}
+
+impl Attached {
+    /// Loads these programs of an object, and attaches them.
+    ///
+    /// # Errors
+    /// One sentence: what the kernel lacks, or did not allow.
+    pub fn new(btf: &Btf, object: &[u8], wanted: &Wanted) -> Result<Attached, String> {
+        let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
+        let settings = Settings {
+            constants: wanted.constants.clone(),
+            entries: wanted.entries.clone(),
+            inner: None,
+        };
+        let object = Object::new(object, btf, &settings)?;
+        let (always, way) = attach(&object, btf, wanted)?;
+        let table = |&name: &&str| {
+            let map = object.map(name)?.try_clone().map_err(failed)?;
+            Ok((name.to_owned(), Table::of(map).map_err(failed)?))
+        };
+        Ok(Attached {
+            _always: always,
+            way,
+            tables: wanted
+                .tables
+                .iter()
+                .map(table)
+                .collect::<Result<_, String>>()?,
+        })
+    }
+
+    /// Which of the ways was taken.
+    pub fn way(&self) -> Option<usize> {
+        self.way
+    }
+
+    /// A map that was asked for.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables
+            .iter()
+            .find_map(|(of, table)| (of == name).then_some(table))
+    }
+}
+
+type Links = Vec<(Program, OwnedFd)>;
+
+/// Loads and attaches what is to be attached from the beginning, with the first of the ways that the kernel takes.
+fn attach(
+    object: &Object,
+    btf: &Btf,
+    wanted: &Wanted,
+) -> Result<(Links, Option<usize>), String> {
+    let attached = |points: &[Point]| -> Result<Links, String> {
+        let one = |point: &Point| {
+            let made = Program::load(object, btf, point)
+                .and_then(|program| program.attach().map(|link| (program, link)));
+            (!point.is_optional() || made.is_ok()).then_some(made)
+        };
+        points.iter().filter_map(one).collect()
+    };
+    let mut always = attached(&wanted.always)?;
+    let mut refused = Vec::new();
+    for (number, points) in wanted.ways.iter().enumerate() {
+        match attached(points) {
+            Ok(more) => {
+                always.extend(more);
+                return Ok((always, Some(number)));
+            }
+            Err(sentence) => refused.push(sentence),
+        }
+    }
+    if refused.is_empty() {
+        Ok((always, None))
+    } else {
+        Err(refused.join("; "))
     }
 }
 

@@ -262,3 +262,104 @@ fn place(code: &mut [u8], at: usize, value: Option<i32>) -> Option<()> {
     }
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::link::{Point, Program};
+    use super::*;
+    use object::read::elf::FileHeader;
+
+    #[repr(C, align(8))]
+    struct Aligned<T: ?Sized>(T);
+    static RECORD: &Aligned<[u8]> = &Aligned(*include_bytes!("../../../../bpf/record.bpf.o"));
+    static COUNT: &Aligned<[u8]> = &Aligned(*include_bytes!("../../../../bpf/count.bpf.o"));
+
+    fn name(name: &str) -> &'static str {
+        Box::leak(name.to_owned().into_boxed_str())
+    }
+
+    /// The points at which a section's program is attached in the tests.
+    fn point(section: &str) -> Option<Point> {
+        let (kind, of) = section.split_once('/')?;
+        let function = match of {
+            "sendmsg" | "send" | "message" => "inet_sendmsg",
+            "recvmsg" => "inet_recvmsg",
+            "readable" => "sock_def_readable",
+            // What Linux has until 6.5.
+            "sendpage" => "inet_sendpage",
+            _ => "",
+        };
+        match kind {
+            "tp_btf" => Some(Point::Tracepoint(name(of))),
+            "fentry" | "fexit" | "kprobe" | "kretprobe" => Some(Point::Function {
+                section: name(section),
+                function,
+                optional: false,
+            }),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn this_kernel_takes_every_program_for_what_it_has() {
+        let Ok(btf) = Btf::read() else { return };
+        for object in [&RECORD.0, &COUNT.0] {
+            let inner = map(super::super::MAP_RINGBUF, [0, 0, 4096], 0, None).ok();
+            let settings = Settings {
+                constants: vec![("own_count", 1u32.to_ne_bytes().to_vec())],
+                entries: vec![("rings", 1), ("cpus", 1), ("connections", 10)],
+                inner: inner.as_ref(),
+            };
+            let settings = Settings {
+                constants: if object.len() == RECORD.0.len() {
+                    settings.constants
+                } else {
+                    Vec::new()
+                },
+                ..settings
+            };
+            let made = match Object::new(object, &btf, &settings) {
+                Ok(made) => made,
+                Err(sentence) => {
+                    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{sentence}");
+                    return;
+                }
+            };
+            let mut taken = 0;
+            for section in made.elf.sections() {
+                let Some(point) = section.name().ok().and_then(point) else {
+                    continue;
+                };
+                let there = match &point {
+                    Point::Tracepoint(name) => btf.tracepoint(name).is_some(),
+                    Point::Function { function, .. } => btf.function(function).is_some(),
+                };
+                if !there {
+                    continue;
+                }
+                match Program::load(&made, &btf, &point) {
+                    Ok(_) => taken += 1,
+                    // Some kernels allow no programs at functions.
+                    Err(sentence) => assert!(
+                        sentence.contains("(os error 1)") || sentence.contains("(os error 524)"),
+                        "{sentence}"
+                    ),
+                }
+            }
+            assert!(taken >= 4, "{taken}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_is_refused_with_a_sentence() {
+        let Ok(btf) = Btf::read() else { return };
+        for length in (0..COUNT.0.len()).step_by(997) {
+            // Only what is complete may be taken, and no map is made of half an object.
+            let cut = &COUNT.0[..length];
+            if object::elf::FileHeader64::<object::Endianness>::parse(cut).is_ok() {
+                let refused = Object::new(cut, &btf, &Settings::default()).err();
+                assert!(refused.is_some_and(|sentence| !sentence.is_empty()));
+            }
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //! tracepoints while a window is open, and a little longer: see [`Source::rest`].
 
 mod programs;
+pub(crate) use programs::{WAYS, at_functions};
 
 use std::collections::HashMap;
 use std::io;
@@ -44,7 +45,7 @@ impl Bpf {
         flow::first_pid_namespace()?;
         let btf = Btf::read()?;
         let cpus = flow::cpus()?;
-        let chosen = programs::choose(&btf, &flow::own_threads(), false)?;
+        let chosen = programs::choose(&btf, &flow::own_threads())?;
         let event_cost = calibrate(&btf, &cpus)?;
         let programs = Programs::load(
             &btf,
@@ -144,7 +145,7 @@ const USUAL: f64 = 50e-9;
 
 /// What an event costs: see [`flow::event_cost`].
 fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
-    let mut chosen = programs::choose(btf, &[], false)?.programs;
+    let mut chosen = programs::choose(btf, &[])?.programs;
     let is_call = |point: &Point| matches!(point, Point::Tracepoint("sys_enter" | "sys_exit"));
     chosen.switched.retain(is_call);
     let calls = chosen.switched.len();

@@ -65,7 +65,7 @@ const SENDING_PAGES: &str = "inet_sendpage";
 const READABLE: &str = "sock_def_readable";
 
 /// The programs at functions in the place of the tracepoints of these kinds.
-fn at_functions(kinds: &[Kind], probes: bool) -> Vec<Point> {
+pub fn at_functions(kinds: &[Kind], probes: bool) -> Vec<Point> {
     let mut points = Vec::new();
     let mut add = |sections: &[&'static str], function, optional| {
         points.extend(sections.iter().map(|section| Point::Function {
@@ -106,12 +106,11 @@ fn at_functions(kinds: &[Kind], probes: bool) -> Vec<Point> {
     points
 }
 
-/// The programs for this kernel, without the calls of some threads. `counting` also has every request of a service
-/// counted, for which the programs at sockets stay attached.
+/// The programs for this kernel, without the calls of some threads.
 ///
 /// # Errors
 /// One sentence: what the kernel lacks.
-pub fn choose(btf: &Btf, but_calls_of: &[i32], counting: bool) -> Result<Chosen, String> {
+pub fn choose(btf: &Btf, but_calls_of: &[i32]) -> Result<Chosen, String> {
     let (mut missing, mut of_functions) = (Vec::new(), Vec::new());
     let mut there: Vec<&'static Wanted> = Vec::new();
     // An arrival tells the socket's ports: programs at tcp_probe would record every acknowledgement too.
@@ -130,11 +129,7 @@ pub fn choose(btf: &Btf, but_calls_of: &[i32], counting: bool) -> Result<Chosen,
         }
     }
     let point = |w: &&'static Wanted| Point::Tracepoint(w.point());
-    let counts = |kind| {
-        counting && matches!(kind, Kind::Sent | Kind::Received | Kind::Arrived | Kind::State)
-    };
-    let (always, mut switched): (Vec<&'static Wanted>, Vec<&'static Wanted>) =
-        there.into_iter().partition(|w| counts(w.kind));
+    let mut switched = there;
     switched.sort_by_key(|w| !w.kind.is_seldom());
     let stay = switched.iter().filter(|w| w.kind.is_seldom()).count();
     let ways = if of_functions.is_empty() {
@@ -147,9 +142,8 @@ pub fn choose(btf: &Btf, but_calls_of: &[i32], counting: bool) -> Result<Chosen,
     let word = |n: u32| n.to_ne_bytes().to_vec();
     let arguments = |point| word(btf.tracepoint_arguments(point).unwrap_or(1));
     let threads: Vec<u8> = but_calls_of.iter().flat_map(|tid| tid.to_ne_bytes()).collect();
-    let mut programs = Programs {
+    let programs = Programs {
         switched: switched.iter().map(point).collect(),
-        always: always.iter().map(point).collect(),
         ways,
         constants: vec![
             ("own_count", word(but_calls_of.len() as u32)),
@@ -159,23 +153,15 @@ pub fn choose(btf: &Btf, but_calls_of: &[i32], counting: bool) -> Result<Chosen,
             ("insert_arguments", arguments("block_rq_insert")),
             ("issue_arguments", arguments("block_rq_issue")),
             ("mmap_call", word(libc::SYS_mmap as u32)),
-            ("counting", word(counting.into())),
         ],
-        entries: vec![("connections", if counting { MOST_CONNECTIONS } else { 1 })],
-        tables: Vec::new(),
+        ..Programs::default()
     };
-    if counting {
-        programs.tables = vec!["connections", "before", "sums", "places", "names", "wanted"];
-    }
     Ok(Chosen {
         programs,
         stay,
         missing,
     })
 }
-
-/// Connections of a service that are kept account of at once; with their bookkeeping 200 bytes each.
-const MOST_CONNECTIONS: u32 = 32_768;
 
 /// The event of a record; `None` where it is none of ours.
 pub fn event(record: &[u8], partitions: &HashMap<u32, u32>) -> Option<Event> {

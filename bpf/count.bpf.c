@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Every request of a service, counted where its sockets are used: a connection's state, and sums for each CPU.
+/* Programs that count every request of a service, where its sockets are used: a connection's state, and sums for each
+ * CPU.
  *
  * A request begins when its first bytes arrive after an answer, and ends with the last bytes of its answer that were
  * given to the socket before the next one begins. Only then is it known which bytes were the last. */
-#pragma once
+#include "kernel.h"
 
 #define AF_UNIX 1
 #define SOCK_STREAM 1
@@ -13,19 +14,6 @@
 #define PEEK 2
 #define RECEIVING_ENDED 1
 #define NAME_BYTES 64
-
-/* Reads a field: behind a pointer whose type the kernel knows as it is, else by a helper. */
-#define FIELD(typed, field)                                                                                            \
-	({                                                                                                             \
-		__typeof__(field) value = 0;                                                                           \
-		if (typed)                                                                                             \
-			value = field;                                                                                 \
-		else                                                                                                   \
-			read_kernel(&value, sizeof(value), ADDRESS(field));                                            \
-		value;                                                                                                 \
-	})
-/* The same of a field that lies behind the end of the type that the kernel knows. */
-#define FIELD_BEYOND(field) FIELD(0, field)
 
 /* Where a service answers. A port's bit is looked at first: strangers' events cost little more than that. */
 struct wanted {
@@ -188,10 +176,13 @@ INLINE int is_wanted(struct sock *sk, u16 family, int typed)
 		length = FIELD_BEYOND(address->len) - 2;
 		if (length <= 0)
 			return 0;
-		if (length > NAME_BYTES)
-			length = NAME_BYTES;
+		if (length >= NAME_BYTES)
+			length = NAME_BYTES - 1;
+		/* The compiler would leave out what says to the kernel how much it is. */
+		asm volatile("" : "+r"(length));
+		length &= NAME_BYTES - 1;
 		/* The family comes before the name. */
-		if (read_kernel(name.bytes, length & (2 * NAME_BYTES - 1), (void *)ADDRESS(address->name) + 2))
+		if (read_kernel(name.bytes, length, (void *)ADDRESS(address->name) + 2))
 			return 0;
 		return map_lookup(&names, &name) != 0;
 	}
@@ -275,7 +266,7 @@ INLINE int is_same(struct sock *sk, struct connection *c)
 	return is_tcp(c->family) || (u64)FIELD_BEYOND(((struct unix_sock *)sk)->peer) == c->peer;
 }
 
-INLINE void count_arrived(struct sock *sk, int typed)
+INLINE int arrived(struct sock *sk, int typed)
 {
 	u16 family = FIELD(typed, sk->__sk_common.skc_family);
 	u64 key = (u64)sk, at;
@@ -283,20 +274,20 @@ INLINE void count_arrived(struct sock *sk, int typed)
 
 	if (family == AF_UNIX) {
 		if (!wanted.names)
-			return;
+			return 0;
 	} else {
 		u16 port = FIELD(typed, sk->__sk_common.skc_num);
 
 		if (!(wanted.ports[port >> 3] & 1 << (port & 7)))
-			return;
+			return 0;
 		if (FIELD(typed, sk->__sk_common.skc_state) == 10)
-			return;
+			return 0;
 		/* Where the other end has said that nothing more comes, that counts as a byte and is none. */
 		if (FIELD(typed, sk->sk_shutdown) & RECEIVING_ENDED) {
 			struct tcp_sock *tcp = (void *)sk;
 
 			if (FIELD_BEYOND(tcp->rcv_nxt) - FIELD_BEYOND(tcp->copied_seq) <= 1)
-				return;
+				return 0;
 		}
 	}
 	c = map_lookup(&connections, &key);
@@ -313,17 +304,17 @@ INLINE void count_arrived(struct sock *sk, int typed)
 		if (c) {
 			if (c->begun)
 				c->answered = now();
-			return;
+			return 0;
 		}
 		if (FIELD(typed, sk->__sk_common.skc_state) != ESTABLISHED)
-			return;
+			return 0;
 	}
 	if (!c)
 		c = keep(sk, family, typed);
 	if (!c)
-		return;
+		return 0;
 	if (c->begun && !c->answered && !is_answered(sk, c))
-		return;
+		return 0;
 	at = now();
 	if (c->begun)
 		end_answered(sk, c, at);
@@ -332,6 +323,7 @@ INLINE void count_arrived(struct sock *sk, int typed)
 	c->answered = 0;
 	if (is_tcp(family))
 		c->written = FIELD_BEYOND(((struct tcp_sock *)sk)->write_seq);
+	return 0;
 }
 
 INLINE struct connection *find(struct sock *sk, int typed, u16 *family)
@@ -351,14 +343,14 @@ INLINE struct connection *find(struct sock *sk, int typed, u16 *family)
 	return map_lookup(&connections, &key);
 }
 
-INLINE void count_received(struct sock *sk, s32 bytes, s32 flags, int typed)
+INLINE int received(struct sock *sk, s32 bytes, s32 flags, int typed)
 {
 	struct connection *c;
 	struct sums *s;
 	u16 family;
 
 	if (bytes < 0 || flags & PEEK)
-		return;
+		return 0;
 	c = find(sk, typed, &family);
 	if (!bytes) {
 		/* The end of what comes. A Unix socket tells nothing when it closes. */
@@ -369,40 +361,42 @@ INLINE void count_received(struct sock *sk, s32 bytes, s32 flags, int typed)
 				finish(c, c->answered);
 			map_delete(&connections, &key);
 		}
-		return;
+		return 0;
 	}
 	if (!c)
 		c = keep(sk, family, typed);
 	if (!c)
-		return;
+		return 0;
 	c->thread = this_thread();
 	if (c->begun && !c->read)
 		c->read = now();
 	s = own_sums();
 	if (s)
 		s->received += bytes;
+	return 0;
 }
 
-INLINE void count_sent(struct sock *sk, s32 bytes, int typed)
+INLINE int sent(struct sock *sk, s32 bytes, int typed)
 {
 	struct connection *c;
 	struct sums *s;
 	u16 family;
 
 	if (bytes <= 0)
-		return;
+		return 0;
 	c = find(sk, typed, &family);
 	if (!c)
-		return;
+		return 0;
 	/* Of a Unix socket the arrival at the other end tells. */
 	if (c->begun && is_answered(sk, c))
 		c->answered = now();
 	s = own_sums();
 	if (s)
 		s->sent += bytes;
+	return 0;
 }
 
-INLINE void count_state(struct sock *sk, u32 old, u32 state)
+INLINE int changed(struct sock *sk, u32 old, u32 state)
 {
 	u64 key = (u64)sk;
 	struct connection *c;
@@ -413,20 +407,20 @@ INLINE void count_state(struct sock *sk, u32 old, u32 state)
 		u16 port = FIELD(1, sk->__sk_common.skc_num);
 
 		if (!(wanted.ports[port >> 3] & 1 << (port & 7)))
-			return;
+			return 0;
 		if (map_lookup(&connections, &key))
 			map_delete(&connections, &key);
 		c = keep(sk, family, 1);
 		s = own_sums();
 		if (c && s)
 			s->opened++;
-		return;
+		return 0;
 	}
 	if (state != CLOSED)
-		return;
+		return 0;
 	c = map_lookup(&connections, &key);
 	if (!c)
-		return;
+		return 0;
 	s = own_sums();
 	if (c->begun) {
 		end_answered(sk, c, now());
@@ -436,4 +430,18 @@ INLINE void count_state(struct sock *sk, u32 old, u32 state)
 	if (s)
 		s->closed++;
 	map_delete(&connections, &key);
+	return 0;
+}
+
+INLINE int is_on(void)
+{
+	return 1;
+}
+
+#include "sockets.h"
+
+SEC("tp_btf/inet_sock_set_state")
+int inet_sock_set_state(u64 *ctx)
+{
+	return changed((void *)ctx[0], ctx[1], ctx[2]);
 }
