@@ -255,7 +255,10 @@ mod tests {
             [1e6, 3e8],
             "the latency is that of all requests, and not of those in windows"
         );
-        assert!(all[1].estimate.unwrap().low < 3e8, "windows tell the spread");
+        assert!(
+            all[1].estimate.unwrap().low < 3e8,
+            "windows tell the spread"
+        );
     }
 
     #[test]
@@ -272,7 +275,12 @@ mod tests {
             [Outcome::Measured, Outcome::Untrusted, Outcome::Untrusted],
             "120 requests are enough for a median"
         );
-        let none = rows(&Params::new(), &[stretch(std::iter::empty(), 0)], None, None);
+        let none = rows(
+            &Params::new(),
+            &[stretch(std::iter::empty(), 0)],
+            None,
+            None,
+        );
         assert_eq!(
             (none[0].outcome, none[1].outcome),
             (Outcome::Skipped, Outcome::Skipped)

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::mem::take;
 
-use fingerpost_record::{Paths, WholeLook};
 use fingerpost_record::stacks::StackClass;
+use fingerpost_record::{Paths, WholeLook};
 use fingerpost_sys::stamps::Stamp;
 use fingerpost_sys::trace::thread_cpu_seconds;
 

@@ -92,6 +92,26 @@ pub struct Taking {
     pub opened: Vec<(u64, u64)>,
 }
 
+/// Windows of which one begins where the one before it ended, as one: no request is cut there.
+fn joined(windows: Vec<(Window, Silent)>) -> Vec<(Window, Silent)> {
+    let mut all: Vec<(Window, Silent)> = Vec::new();
+    for (window, silent) in windows {
+        match all.last_mut() {
+            Some((before, quiet))
+                if before.end == window.start && before.lost + window.lost == 0 =>
+            {
+                before.end = window.end;
+                before.events.extend(window.events);
+                before.names = window.names;
+                // A thread that had no event in either still waits for the same.
+                quiet.retain(|tid, waits| silent.get(tid) == Some(&*waits));
+            }
+            _ => all.push((window, silent)),
+        }
+    }
+    all
+}
+
 /// Numbers of processes.
 type Pids = foldhash::HashSet<i32>;
 
@@ -130,7 +150,10 @@ fn allowed_to_all(population: &Population) -> Vec<u16> {
 impl Taking {
     /// From a source. The load generators keep their own account while windows are open, and these are long enough for
     /// what is known.
-    pub fn new(source: Box<dyn Source + Send>, known: Known) -> Taking {
+    pub fn new(mut source: Box<dyn Source + Send>, known: Known) -> Taking {
+        if known.service.is_some() {
+            source.without_gaps();
+        }
         let mut pace = Pace::new(COST_SHARE, source.about().cpus, source.about().event_cost);
         known
             .latency
@@ -474,7 +497,8 @@ impl Taking {
 
     /// Ends taking: the sums of threads' states, what is to be followed, and the source, still open.
     pub fn finish(mut self, population: &Population) -> (Tracer, Recorded, Box<dyn Source + Send>) {
-        let windows = std::mem::take(&mut self.windows);
+        self.source.rest();
+        let windows = joined(std::mem::take(&mut self.windows));
         let whole = self.whole.take().map(|whole| {
             let failed = |e: std::io::Error| format!("requests cannot be counted: {e}");
             whole?.look().map_err(failed)
@@ -491,5 +515,52 @@ impl Taking {
             ..self.recorded(population, windows)
         };
         (self.tracer, recorded, self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::Wait;
+    use crate::follow::event::Left;
+
+    fn window(start: u64, end: u64) -> Window {
+        let event = |time| Event {
+            time,
+            cpu: 0,
+            interrupt: false,
+            pid: 1,
+            tid: 1,
+            what: What::Switch {
+                left: Left::Ready,
+                next: 0,
+            },
+        };
+        Window {
+            start,
+            end,
+            events: vec![event(start), event(end)],
+            ..Window::default()
+        }
+    }
+
+    #[test]
+    fn windows_without_a_gap_between_them_are_one_and_others_are_not() {
+        let silent =
+            |tids: &[i32]| -> Silent { tids.iter().map(|&tid| (tid, (1, Wait::Lock))).collect() };
+        let all = joined(vec![
+            (window(10, 20), silent(&[5, 6])),
+            (window(20, 30), silent(&[6, 7])),
+            (window(31, 40), silent(&[])),
+        ]);
+        let spans: Vec<_> = all.iter().map(|(w, _)| (w.start, w.end)).collect();
+        assert_eq!(spans, [(10, 30), (31, 40)]);
+        assert_eq!(all[0].0.events.len(), 4);
+        assert!(all[0].0.events.is_sorted_by_key(|e| e.time));
+        assert_eq!(
+            all[0].1.keys().collect::<Vec<_>>(),
+            [&6],
+            "a thread that did something in one of them is told by its events"
+        );
     }
 }

@@ -182,8 +182,17 @@ impl Counted {
             bytes.map_or(0, u64::from_ne_bytes)
         };
         self.longest = self.longest.max(word(2));
-        let [requests, nanoseconds, unread, received, sent, opened, closed, unanswered, missed] =
-            [0, 1, 3, 4, 5, 6, 7, 8, 9].map(word);
+        let [
+            requests,
+            nanoseconds,
+            unread,
+            received,
+            sent,
+            opened,
+            closed,
+            unanswered,
+            missed,
+        ] = [0, 1, 3, 4, 5, 6, 7, 8, 9].map(word);
         self.requests += requests;
         self.nanoseconds += nanoseconds;
         self.unread += unread;

@@ -220,7 +220,8 @@ fn figures(paths: &Paths, programs: bool, seen: &str, source: &str) -> String {
             "No request came to it; this is the time of its processes, seen for {seen} by {source}"
         ),
         (None, false) => {
-            let [p50, p90, p99] = [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
+            let [p50, p90, p99] =
+                [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
             format!(
                 "{} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}: {} requests followed in {seen} of \
                  its time, by {source}{}",

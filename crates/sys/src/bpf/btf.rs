@@ -194,7 +194,10 @@ impl Btf {
 
     /// The offset in bytes to which steps into a structure of this name lead. There may be several of the name.
     pub(super) fn lead(&self, name: &str, steps: &[Step]) -> Option<u32> {
-        let named = |number: &&u32| self.at(**number).is_some_and(|at| self.name(at) == name.as_bytes());
+        let named = |number: &&u32| {
+            self.at(**number)
+                .is_some_and(|at| self.name(at) == name.as_bytes())
+        };
         let lead = |&number: &u32| {
             let (mut bits, mut number) = (0, number);
             for step in steps {

@@ -102,8 +102,11 @@ impl Programs {
         };
         let settings = Settings {
             constants: wanted.constants.clone(),
-            entries: [&[("rings", last as u32 + 1), ("cpus", last as u32 + 1)], &wanted.entries[..]]
-                .concat(),
+            entries: [
+                &[("rings", last as u32 + 1), ("cpus", last as u32 + 1)],
+                &wanted.entries[..],
+            ]
+            .concat(),
             inner: Some(first),
         };
         let object = Object::new(object, btf, &settings)?;
@@ -263,11 +266,7 @@ impl Attached {
 type Links = Vec<(Program, OwnedFd)>;
 
 /// Loads and attaches what is to be attached from the beginning, with the first of the ways that the kernel takes.
-fn attach(
-    object: &Object,
-    btf: &Btf,
-    wanted: &Wanted,
-) -> Result<(Links, Option<usize>), String> {
+fn attach(object: &Object, btf: &Btf, wanted: &Wanted) -> Result<(Links, Option<usize>), String> {
     let attached = |points: &[Point]| -> Result<Links, String> {
         let one = |point: &Point| {
             let made = Program::load(object, btf, point)

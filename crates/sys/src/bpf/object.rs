@@ -138,7 +138,12 @@ impl<'a> Object<'a> {
     }
 
     /// Sets a constant to the map, or to a place in the data, that a symbol is.
-    fn refer(&self, code: &mut [u8], at: usize, symbol: &impl object::ObjectSymbol<'a>) -> Option<()> {
+    fn refer(
+        &self,
+        code: &mut [u8],
+        at: usize,
+        symbol: &impl object::ObjectSymbol<'a>,
+    ) -> Option<()> {
         let instructions = code.get_mut(at..at + 2 * INSTRUCTION)?;
         if instructions[0] != LOAD_CONSTANT {
             return None;

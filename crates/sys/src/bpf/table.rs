@@ -73,7 +73,12 @@ impl Table {
                 0,
             ],
         );
-        Ok(there(found)?.map(|_| value.chunks(self.value.max(1)).map(<[u8]>::to_vec).collect()))
+        Ok(there(found)?.map(|_| {
+            value
+                .chunks(self.value.max(1))
+                .map(<[u8]>::to_vec)
+                .collect()
+        }))
     }
 
     /// Sets the value of a key.

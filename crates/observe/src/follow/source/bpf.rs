@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-use fingerpost_sys::bpf::{Point, Programs};
 use fingerpost_sys::bpf::btf::Btf;
 use fingerpost_sys::bpf::closed::Places;
+use fingerpost_sys::bpf::{Point, Programs};
 use fingerpost_sys::trace::monotonic_ns;
 
 use self::programs::HEADER;
 use super::flow::{self, About, Flow, Names, Source, Window};
+use crate::follow::event::Event;
 
 /// Bytes of the shortest record in a ring, with its length.
 const LEAST_RECORD_BYTES: usize = HEADER + 8;
@@ -34,6 +35,13 @@ pub struct Bpf {
     ports: HashMap<u64, (u16, u16)>,
     most_events: usize,
     about: About,
+    /// Whether windows follow each other without a gap, where the last one ended while programs went on, and events that
+    /// came after it.
+    without_gaps: bool,
+    ended: Option<u64>,
+    /// Whether the window that is open is such a one.
+    goes_on: bool,
+    after: Vec<Event>,
 }
 
 impl Bpf {
@@ -75,6 +83,10 @@ impl Bpf {
             ports: HashMap::new(),
             most_events,
             about,
+            without_gaps: false,
+            ended: None,
+            goes_on: false,
+            after: Vec::new(),
         })
     }
 }
@@ -90,13 +102,17 @@ impl Flow for Bpf {
 
     fn drain(&mut self, window: &mut Window) -> io::Result<()> {
         let (names, ports, partitions) = (&mut self.names, &mut self.ports, &self.partitions);
-        let (start, events) = (window.start, &mut window.events);
+        let (start, goes_on, events) = (window.start, self.goes_on, &mut window.events);
         window.lost += self.programs.drain(|record| {
             programs::names(record, names);
-            let Some(event) = programs::event(record, partitions).filter(|e| e.time >= start)
-            else {
+            let Some(mut event) = programs::event(record, partitions) else {
                 return;
             };
+            // One whose program was not done when the window before was read is of its end.
+            if event.time < start && !goes_on {
+                return;
+            }
+            event.time = event.time.max(start);
             events.extend(programs::new_ports(&event, record, ports));
             events.push(event);
         })?;
@@ -115,27 +131,52 @@ impl Source for Bpf {
         wait: &mut dyn FnMut(Duration) -> bool,
     ) -> io::Result<Window> {
         self.ports.clear();
-        self.programs.enable()?;
-        let mut window = Window {
-            start: monotonic_ns(),
-            ..Window::default()
-        };
+        let mut window = Window::default();
+        self.goes_on = self.ended.is_some();
+        match self.ended.take() {
+            Some(end) => {
+                window.start = end;
+                window.events = std::mem::take(&mut self.after);
+            }
+            None => {
+                self.programs.enable()?;
+                window.start = monotonic_ns();
+            }
+        }
         let most = self.most_events;
         let flowed = flow::let_flow(self, &mut window, length, most, wait);
         window.end = monotonic_ns();
-        self.programs.disable()?;
+        let goes_on = self.without_gaps && flowed.is_ok();
+        if !goes_on {
+            self.programs.disable()?;
+        }
         flowed?;
         self.drain(&mut window)?;
-        if let Some(stopped) = self.programs.stopped()? {
+        let stopped = self.programs.stopped()?;
+        if let Some(stopped) = stopped {
             // A ring was full, and every program stopped there: what was taken before is whole.
             window.end = window.end.min(stopped - UNTOLD).max(window.start);
             window.lost = 0;
+        }
+        if goes_on && stopped.is_none() && window.lost == 0 {
+            self.ended = Some(window.end);
+            let end = window.end;
+            self.after = window.events.extract_if(.., |e| e.time > end).collect();
         }
         flow::close(&mut window, &mut self.names);
         Ok(window)
     }
 
+    fn without_gaps(&mut self) {
+        self.without_gaps = true;
+    }
+
     fn rest(&mut self) {
+        if self.ended.take().is_some() {
+            self.after.clear();
+            // They go with their links at least.
+            _ = self.programs.disable();
+        }
         self.programs.detach_but(self.stay);
     }
 }

@@ -94,6 +94,11 @@ pub trait Source {
         wait: &mut dyn FnMut(Duration) -> bool,
     ) -> io::Result<Window>;
 
+    /// The next windows follow each other without a gap: the first begins when it is asked for, and each other one where
+    /// the one before it ended, until [`Source::rest`] or until a window could not be kept whole. A source that cannot do
+    /// so leaves gaps.
+    fn without_gaps(&mut self) {}
+
     /// No window comes for a while: what slows others between windows is taken away. Not done by [`Source::window`]
     /// itself, as it takes the kernel some milliseconds, after which a process that the window showed may be gone.
     fn rest(&mut self) {}

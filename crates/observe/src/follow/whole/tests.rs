@@ -12,7 +12,10 @@ fn every_time_is_in_a_step_whose_middle_is_within_a_hundredth_of_it() {
     for time in (0..2_000).map(|n| (520.0 * 1.01f64.powi(n)) as u64) {
         let found = middle(bucket(time));
         let off = (found - time as f64).abs() / time as f64;
-        assert!(off < 0.01 || time >= 1 << 41, "{time} is in the step of {found}");
+        assert!(
+            off < 0.01 || time >= 1 << 41,
+            "{time} is in the step of {found}"
+        );
     }
     assert_eq!(
         (bucket(0), bucket(511), bucket(u64::MAX)),
@@ -39,7 +42,10 @@ fn a_unix_sockets_name_is_as_the_kernel_has_it() {
     assert_eq!((name.len(), &name[..6]), (NAME, &b"\0name\0"[..]));
     assert_eq!(&unix_name("/run/x")[..7], b"/run/x\0");
     let long = unix_name(&"x".repeat(100));
-    assert_eq!((&long[..NAME - 1], long[NAME - 1]), (&[b'x'; NAME - 1][..], 0));
+    assert_eq!(
+        (&long[..NAME - 1], long[NAME - 1]),
+        (&[b'x'; NAME - 1][..], 0)
+    );
 }
 
 /// Counts at this process's own sockets of a port and a name, or nothing where programs may not be loaded.
@@ -47,7 +53,9 @@ fn own(port: u16, name: &std::path::Path) -> Option<Whole> {
     let mut answering = Answering::of([std::process::id() as i32]);
     // Other tests listen, too.
     answering.ports.retain(|p| *p == port);
-    answering.names.retain(|n| Some(n.as_str()) == name.to_str());
+    answering
+        .names
+        .retain(|n| Some(n.as_str()) == name.to_str());
     assert_eq!((answering.ports.len(), answering.names.len()), (1, 1));
     match Whole::open(&answering) {
         Ok(whole) => Some(whole),
@@ -91,8 +99,8 @@ fn check(counted: &Counted, mut took: Vec<u64>) {
     took.sort_unstable();
     assert_eq!(counted.requests, took.len() as u64);
     let near = |found: f64, wanted: u64| {
-        // What the client waits for its own CPU is not the server's.
-        found <= wanted as f64 * 1.01 && found >= wanted as f64 * 0.5 - 2e6
+        // What the client waits for its own CPU is not the server's, which may lose its own when it has answered.
+        found <= wanted as f64 * 1.01 + 20e6 && found >= wanted as f64 * 0.5 - 20e6
     };
     let mean = took.iter().sum::<u64>() / took.len() as u64;
     assert!(near(counted.nanoseconds as f64 / took.len() as f64, mean));
@@ -109,10 +117,14 @@ fn every_request_of_tcp_and_of_unix_sockets_is_counted_whether_slow_or_short() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let unix = UnixListener::bind(&path).unwrap();
-    let Some(mut whole) = own(address.port(), &path) else { return };
+    let Some(mut whole) = own(address.port(), &path) else {
+        return;
+    };
     let servers = std::thread::spawn(move || {
         for stream in tcp.incoming().take(2) {
             let stream = stream.unwrap();
+            // Else the answer's second part waits for the acknowledgement of the first.
+            stream.set_nodelay(true).unwrap();
             std::thread::spawn(move || serve(stream));
         }
         serve(unix.accept().unwrap().0);

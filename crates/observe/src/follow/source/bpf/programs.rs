@@ -85,7 +85,11 @@ pub fn at_functions(kinds: &[Kind], probes: bool) -> Vec<Point> {
                 for (n, function) in SENDING.into_iter().enumerate() {
                     add(sections, function, n > 0);
                 }
-                let sections: &[&str] = if probes { sections } else { &["fexit/sendpage"] };
+                let sections: &[&str] = if probes {
+                    sections
+                } else {
+                    &["fexit/sendpage"]
+                };
                 add(sections, SENDING_PAGES, true);
             }
             Kind::Received => {
@@ -141,7 +145,10 @@ pub fn choose(btf: &Btf, but_calls_of: &[i32]) -> Result<Chosen, String> {
     };
     let word = |n: u32| n.to_ne_bytes().to_vec();
     let arguments = |point| word(btf.tracepoint_arguments(point).unwrap_or(1));
-    let threads: Vec<u8> = but_calls_of.iter().flat_map(|tid| tid.to_ne_bytes()).collect();
+    let threads: Vec<u8> = but_calls_of
+        .iter()
+        .flat_map(|tid| tid.to_ne_bytes())
+        .collect();
     let programs = Programs {
         switched: switched.iter().map(point).collect(),
         ways,
