@@ -13,13 +13,13 @@ pub(super) mod wanted;
 /// early when it has `most_events`, of 48 bytes each; what the rings hold at that moment comes on top.
 ///
 /// # Errors
-/// One sentence that says why perf's rings are not possible, where neither way is.
+/// One sentence that says why neither way is possible.
 pub fn open(most_events: usize) -> Result<Box<dyn Source + Send>, String> {
     match bpf::Bpf::open(most_events) {
         Ok(bpf) => Ok(Box::new(bpf)),
-        Err(_) => {
-            perf::Perf::open(most_events).map(|perf| Box::new(perf) as Box<dyn Source + Send>)
-        }
+        Err(programs) => perf::Perf::open(most_events)
+            .map(|perf| Box::new(perf) as Box<dyn Source + Send>)
+            .map_err(|events| format!("{programs}; by perf: {events}")),
     }
 }
 

@@ -40,6 +40,8 @@ const STEPS: usize = 1 << STEP_BITS;
 const DOUBLINGS: usize = 32;
 const LEAST_BITS: u32 = 9;
 const BUCKETS: usize = DOUBLINGS * STEPS;
+/// How often sums and connections are read until nothing changed between the two.
+const READINGS: usize = 5;
 /// Bytes of the ports' bits (`struct wanted`).
 const PORTS: usize = 8192;
 
@@ -349,20 +351,34 @@ impl Whole {
             .collect())
     }
 
+    /// What was counted, with the requests that are answered and have no next one yet that would end them, and the
+    /// connections. Of a service that is busy a request that ends meanwhile may count twice or not at all.
+    fn all(&self) -> io::Result<(Counted, Vec<Connection>)> {
+        let mut before = self.counted()?;
+        let mut connections = self.connections()?;
+        for _ in 0..READINGS {
+            let after = self.counted()?;
+            if after == before {
+                break;
+            }
+            before = after;
+            connections = self.connections()?;
+        }
+        for c in &connections {
+            if let (Some(begun), Some(answered)) = (c.begun, c.answered) {
+                before.end(answered.saturating_sub(begun));
+            }
+        }
+        Ok((before, connections))
+    }
+
     /// What the whole look comes to, for the record.
     ///
     /// # Errors
     /// What the kernel said.
     pub fn look(&self) -> io::Result<WholeLook> {
-        let connections = self.connections()?;
+        let (counted, connections) = self.all()?;
         let now = monotonic_ns();
-        let mut counted = self.counted()?;
-        // The last request of each connection has no next one that would end it.
-        for c in &connections {
-            if let (Some(begun), Some(answered)) = (c.begun, c.answered) {
-                counted.end(answered.saturating_sub(begun));
-            }
-        }
         let seconds = |ns: u64| ns as f64 * 1e-9;
         let waiting: Vec<u64> = connections
             .iter()

@@ -483,7 +483,8 @@ mod tests {
     use super::*;
 
     fn explanation(totals: &[(&str, f64)]) -> Explanation {
-        let paths = followed::slow_locks().paths.remove(0);
+        let mut paths = followed::slow_locks().paths.remove(0);
+        paths.whole = None;
         let observation = Observation {
             workload: WORKLOAD.into(),
             params: Params::new(),

@@ -14,6 +14,8 @@ pub mod table;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use self::btf::Btf;
 pub use self::link::Point;
 use self::link::Program;
@@ -55,6 +57,7 @@ pub struct Programs {
     lost_before: u64,
     cpus: Vec<usize>,
     way: Option<usize>,
+    left_out: Vec<&'static str>,
 }
 
 /// What programs are to be attached.
@@ -62,6 +65,8 @@ pub struct Programs {
 pub struct Wanted {
     /// Those that are attached by [`Programs::enable`].
     pub switched: Vec<Point>,
+    /// Tracepoints of these that are left out where the kernel refuses their programs.
+    pub optional: Vec<&'static str>,
     /// Those that are attached from the beginning.
     pub always: Vec<Point>,
     /// Ways to have what is left, the best first; of the first that the kernel takes, all are attached from the
@@ -115,11 +120,16 @@ impl Programs {
             update(array, cpu as u32, &ring.as_raw_fd().to_ne_bytes()).map_err(failed)?;
         }
         let (always, way) = attach(&object, btf, wanted)?;
-        let loaded = wanted
-            .switched
-            .iter()
-            .map(|point| Program::load(&object, btf, point))
-            .collect::<Result<Vec<_>, String>>()?;
+        let (mut loaded, mut left_out) = (Vec::new(), Vec::new());
+        for point in &wanted.switched {
+            match (Program::load(&object, btf, point), point) {
+                (Ok(program), _) => loaded.push(program),
+                (Err(_), Point::Tracepoint(name)) if wanted.optional.contains(name) => {
+                    left_out.push(*name);
+                }
+                (Err(sentence), _) => return Err(sentence),
+            }
+        }
         let own = |name: &str| object.map(name)?.try_clone().map_err(failed);
         let rings = rings
             .into_iter()
@@ -137,12 +147,18 @@ impl Programs {
             lost_before: 0,
             cpus: cpus.to_vec(),
             way,
+            left_out,
         })
     }
 
     /// Which of the ways was taken.
     pub fn way(&self) -> Option<usize> {
         self.way
+    }
+
+    /// Optional tracepoints whose programs the kernel refused.
+    pub fn left_out(&self) -> &[&'static str] {
+        &self.left_out
     }
 
     /// Attaches the programs where they are not, and lets events flow, until a ring is full: then all programs stop.
@@ -334,11 +350,29 @@ fn map(
 ) -> io::Result<OwnedFd> {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let inner = inner.map_or(0, |fd| fd.as_raw_fd() as u32);
-    command(
-        MAP_CREATE,
-        &mut [pair(kind, key), pair(value, entries), pair(flags, inner)],
-    )
-    .map(descriptor)
+    let mut attributes = [pair(kind, key), pair(value, entries), pair(flags, inner)];
+    with_memory(|| command(MAP_CREATE, &mut attributes)).map(descriptor)
+}
+
+/// Makes something of the kernel's memory. Before Linux 5.11 that counts as locked memory, of which a process has little,
+/// and the kernel says that it is not permitted: then it is made without that limit, which holds again after it. It is
+/// asked for as it is made, and never again.
+fn with_memory(mut make: impl FnMut() -> io::Result<libc::c_long>) -> io::Result<libc::c_long> {
+    let refused = match make() {
+        Err(e) if e.raw_os_error() == Some(libc::EPERM) => e,
+        made => return made,
+    };
+    let limit = getrlimit(Resource::Memlock);
+    let none = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    if limit == none || setrlimit(Resource::Memlock, none).is_err() {
+        return Err(refused);
+    }
+    let made = make();
+    setrlimit(Resource::Memlock, limit)?;
+    made
 }
 
 /// Reads an element of a map into `value`, which is as long as the map's values are.
@@ -385,7 +419,7 @@ fn load_as(
     let mut attributes = to_load(kind, code);
     attributes[8] = u64::from(attached) << 32;
     attributes[13] = u64::from(target) << 32;
-    let error = match command(PROG_LOAD, &mut attributes) {
+    let error = match with_memory(|| command(PROG_LOAD, &mut attributes)) {
         Ok(rc) => return Ok(descriptor(rc)),
         Err(e) => e,
     };
@@ -399,7 +433,11 @@ fn load_as(
     let reason = text
         .lines()
         .rev()
-        .find(|l| !l.is_empty() && !l.starts_with("processed "))
+        .find(|l| {
+            // What it counted comes last.
+            let counts = ["processed ", "verification time ", "stack depth "];
+            !l.trim().is_empty() && !counts.iter().any(|count| l.starts_with(count))
+        })
         .unwrap_or_default();
     Err(format!(
         "the kernel refused the program for {name}: {error} ({reason})"

@@ -66,8 +66,9 @@ impl Bpf {
         if let Some(way) = programs.way().and_then(|way| programs::WAYS.get(way)) {
             described += &format!(", at sockets by {way}");
         }
-        if !chosen.missing.is_empty() {
-            described += &format!(", without {}", chosen.missing.join(", "));
+        let missing = [&chosen.missing[..], programs.left_out()].concat();
+        if !missing.is_empty() {
+            described += &format!(", without {}", missing.join(", "));
         }
         let about = About {
             described,
@@ -76,8 +77,8 @@ impl Bpf {
             closing: Places::of(&btf),
         };
         Ok(Bpf {
+            stay: chosen.stay.saturating_sub(programs.left_out().len()),
             programs,
-            stay: chosen.stay,
             partitions: flow::partitions(),
             names: Names::default(),
             ports: HashMap::new(),

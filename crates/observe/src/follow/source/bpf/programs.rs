@@ -150,6 +150,11 @@ pub fn choose(btf: &Btf, but_calls_of: &[i32]) -> Result<Chosen, String> {
         .flat_map(|tid| tid.to_ne_bytes())
         .collect();
     let programs = Programs {
+        optional: switched
+            .iter()
+            .filter(|w| w.optional)
+            .map(|w| w.point())
+            .collect(),
         switched: switched.iter().map(point).collect(),
         ways,
         constants: vec![
