@@ -61,9 +61,8 @@ impl Recorded {
 
     /// Follows the requests that were made at a service, or, where there were none, the time of its processes.
     pub fn follow_service(mut self) -> FollowedService {
-        let whole = self.whole.take();
         let mut found = self.follow_windows();
-        match whole {
+        match self.whole.take() {
             Some(Ok(whole)) => {
                 found.paths.whole_rate = Some(whole.rate()).filter(|_| whole.latency.count > 0);
                 found.paths.whole = Some(whole);
@@ -74,16 +73,20 @@ impl Recorded {
         found
     }
 
-    fn follow_windows(mut self) -> FollowedService {
+    fn follow_windows(&mut self) -> FollowedService {
         self.number();
         let taken = self.stacks.take().unwrap_or_default();
         let absences = Absences::of(self.windows.iter().map(|(w, _)| w));
-        let (mut found, held) = self.followed(Requested::ByArrivals);
+        let (mut found, [held, held_slow]) = self.followed(Requested::ByArrivals);
         let paths = &mut found.paths;
         if paths.followed + paths.cut > 0 {
             // The rank of the 99th percentile, as the sums have it.
             let slow = (paths.latency.p99 * 1e9).round() as u64;
-            let [all, slow] = [0, slow].map(|least| Holds::of(&held, least));
+            let all = Holds::of(&held, 0);
+            let slow = Holds::of(
+                &[held, held_slow].concat(),
+                self.slow_from().unwrap_or(slow),
+            );
             let classes = [
                 (StackClass::Requests, Some(&all)),
                 (StackClass::SlowRequests, Some(&slow)),
@@ -127,7 +130,7 @@ impl Recorded {
     }
 
     /// The requests, without what hardware counters counted; and when which thread had one.
-    fn followed(&self, what: Requested) -> (FollowedService, Vec<Held>) {
+    fn followed(&self, what: Requested) -> (FollowedService, [Vec<Held>; 2]) {
         let before = thread_cpu_seconds();
         let mut follower = Follower {
             sides: self
@@ -156,12 +159,16 @@ impl Recorded {
         self.windows
             .iter()
             .for_each(|(w, _)| follower.learn_numbered(w));
+        if let Some(least) = self.slow_from() {
+            follower.sums.slow_from(least);
+        }
         let turns: Vec<(i32, u64, u64)> =
             self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
         for (window, silent) in &self.windows {
             follower.window(window, silent, &turns, what);
         }
-        let (stretches, held) = (take(&mut follower.stretches), take(&mut follower.held));
+        let stretches = take(&mut follower.stretches);
+        let held = [&mut follower.held, &mut follower.held_slow].map(take);
         let at_ports = follower.at_ports;
         let mut paths = follower.finish(self.source.clone());
         (paths.lost, paths.windows, paths.event_cost) =
@@ -176,6 +183,12 @@ impl Recorded {
             },
             held,
         )
+    }
+
+    /// What the slowest 1 % of all requests take at least, in nanoseconds, where they were counted.
+    fn slow_from(&self) -> Option<u64> {
+        let whole = self.whole.as_ref()?.as_ref().ok()?;
+        (whole.latency.count > 0).then(|| (whole.latency.p99 * 1e9).round() as u64)
     }
 
     /// The side of a process that was not looked for: that of the nearest of its ancestors that was.

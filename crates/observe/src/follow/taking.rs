@@ -14,11 +14,13 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::answering::{Answerers, Answering, AtOnce};
 use super::event::{Event, What};
-use super::pace::{COST_SHARE, Pace};
+use super::pace::{self, COST_SHARE, Pace};
 use super::source::{About, Source, Window};
 use super::taken::inherited;
 pub use super::taken::{FollowedService, Recorded};
 pub use super::timeline::Silent;
+use super::waiting;
+use super::waiting::Waiting;
 use super::whole::Whole;
 use crate::calls::{Fd, Role};
 use crate::hardware::Counters;
@@ -71,6 +73,8 @@ pub struct Taking {
     answerers: Option<Answerers>,
     /// Of a service: counts every request in the kernel, or why that cannot be.
     whole: Option<Result<Whole, String>>,
+    /// Which requests are under way for long.
+    waiting: Waiting,
     mappings: Mappings,
     /// The control group of each process that is not the service's.
     groups: HashMap<i32, String>,
@@ -98,7 +102,9 @@ fn joined(windows: Vec<(Window, Silent)>) -> Vec<(Window, Silent)> {
     for (window, silent) in windows {
         match all.last_mut() {
             Some((before, quiet))
-                if before.end == window.start && before.lost + window.lost == 0 =>
+                if before.slow.is_none()
+                    && before.end == window.start
+                    && before.lost + window.lost == 0 =>
             {
                 before.end = window.end;
                 before.events.extend(window.events);
@@ -178,6 +184,7 @@ impl Taking {
             stacks: known.service.is_some().then(InWindows::open),
             hardware: known.service.is_some().then(Counters::open),
             whole: known.service.as_ref().map(Whole::open),
+            waiting: Waiting::default(),
             answerers: known.service.map(Answerers::new),
             mappings: Mappings::default(),
             groups: HashMap::new(),
@@ -231,7 +238,7 @@ impl Taking {
         if let Some(stamps) = &self.stamps {
             stamps.set(true);
         }
-        let window = self.window(population, wait);
+        let window = self.window(population, self.pace.length(), wait);
         let turns = self.stamps.as_ref().map(|stamps| {
             stamps.set(false);
             stamps.drain()
@@ -280,6 +287,90 @@ impl Taking {
         })
     }
 
+    /// Pauses for so long, and opens a window meanwhile as soon as requests are under way for longer than most take. True
+    /// when the end was asked for.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn pause(
+        &mut self,
+        length: Duration,
+        population: &Population,
+        wait: &mut dyn FnMut(Duration) -> bool,
+    ) -> std::io::Result<bool> {
+        let Some(Ok(whole)) = self.whole.take() else {
+            return Ok(wait(length));
+        };
+        let ended = self.pause_beside(&whole, length, population, wait);
+        self.whole = Some(Ok(whole));
+        ended
+    }
+
+    fn pause_beside(
+        &mut self,
+        whole: &Whole,
+        length: Duration,
+        population: &Population,
+        wait: &mut dyn FnMut(Duration) -> bool,
+    ) -> std::io::Result<bool> {
+        let begun = Instant::now();
+        loop {
+            let left = length.saturating_sub(begun.elapsed());
+            if wait(left.min(self.waiting.every())) {
+                return Ok(true);
+            }
+            if begun.elapsed() >= length {
+                return Ok(false);
+            }
+            let before = thread_cpu_seconds();
+            if self.waiting.look(whole)? {
+                self.take_slow(whole, population, wait, before)?;
+            }
+            self.spent += thread_cpu_seconds() - before;
+        }
+    }
+
+    /// Takes a window of requests that are under way for long, until they have their answers.
+    fn take_slow(
+        &mut self,
+        whole: &Whole,
+        population: &Population,
+        wait: &mut dyn FnMut(Duration) -> bool,
+        before: f64,
+    ) -> std::io::Result<()> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut at_opening = None;
+        let window = self.window(population, pace::LONGEST, &mut |length| {
+            // The window is open: what is under way now, and was before, has no arrival in it.
+            if at_opening.is_none() {
+                at_opening = whole.connections().ok();
+            }
+            wait(length) || waiting.is_over(whole)
+        });
+        self.waiting = waiting;
+        self.source.rest();
+        let mut window = window?;
+        let length = window.end - window.start;
+        self.opened.push((window.start, length));
+        self.events += window.events.len() as u64;
+        let events = window.events.len();
+        let spent = events as f64 * self.source.about().event_cost + thread_cpu_seconds() - before;
+        self.waiting
+            .spent(spent / (COST_SHARE * self.source.about().cpus as f64));
+        if window.lost > 0 || !self.waiting.has_room(events) {
+            return Ok(());
+        }
+        let process = |tid: i32| population.threads.get(&tid).map_or(tid, |t| t.pid);
+        waiting::begin(&mut window, &at_opening.unwrap_or_default(), process);
+        let seen = processes_in(&window);
+        self.find_parents(&window, &seen);
+        if let Some(answerers) = &mut self.answerers {
+            answerers.look(&window, |pid| population.processes.contains_key(&pid));
+        }
+        self.windows.push((window, Silent::default()));
+        Ok(())
+    }
+
     /// Makes room for further windows, with those that stay spread over all of the time.
     fn keep_every_other(&mut self) {
         let mut nth = 0;
@@ -294,6 +385,7 @@ impl Taking {
     fn window(
         &mut self,
         population: &Population,
+        length: Duration,
         wait: &mut dyn FnMut(Duration) -> bool,
     ) -> std::io::Result<Window> {
         let mut stacks = self.stacks.as_mut().and_then(|s| s.as_mut().ok());
@@ -313,7 +405,7 @@ impl Taking {
             }
             ended
         };
-        let window = self.source.window(self.pace.length(), &mut wait_and_drain);
+        let window = self.source.window(length, &mut wait_and_drain);
         hardware.iter_mut().for_each(|h| h.end());
         stacks.iter_mut().for_each(|s| s.end(window.as_ref().ok()));
         window

@@ -257,11 +257,18 @@ impl Whole {
     /// # Errors
     /// One sentence that says why this is not possible here.
     pub fn open(answering: &Answering) -> Result<Whole, String> {
+        Whole::by(answering, true, &[false, true])
+    }
+
+    /// The same by tracepoints, where they are to be used, and by these ways for what is left: at functions by the
+    /// kernel's trampolines (false) or by probes (true).
+    fn by(answering: &Answering, tracepoints: bool, probes: &[bool]) -> Result<Whole, String> {
         first_pid_namespace()?;
         let btf = Btf::read()?;
         let (mut always, mut lacking) = (Vec::new(), Vec::new());
         for w in WANTED.iter().filter(|w| counts(w.kind)) {
-            match btf.tracepoint(w.point()) {
+            let used = tracepoints || w.kind == Kind::State;
+            match btf.tracepoint(w.point()).filter(|_| used) {
                 Some(_) => always.push(Point::Tracepoint(w.point())),
                 None => lacking.push(w.kind),
             }
@@ -269,9 +276,10 @@ impl Whole {
         let ways = if lacking.is_empty() {
             Vec::new()
         } else {
-            [false, true]
-                .map(|probes| at_functions(&lacking, probes))
-                .to_vec()
+            probes
+                .iter()
+                .map(|&probes| at_functions(&lacking, probes))
+                .collect()
         };
         let wanted = Wanted {
             always,

@@ -41,6 +41,9 @@ pub struct Window {
     pub lost: u64,
     /// Names of threads, as the kernel has them, that were seen so far.
     pub names: HashMap<i32, String>,
+    /// Of a window that was opened because requests were under way for long: when those truly began whose arrivals are
+    /// the first of its events.
+    pub slow: Option<Vec<u64>>,
 }
 
 impl Window {

@@ -48,8 +48,8 @@ fn a_unix_sockets_name_is_as_the_kernel_has_it() {
     );
 }
 
-/// Counts at this process's own sockets of a port and a name, or nothing where programs may not be loaded.
-fn own(port: u16, name: &std::path::Path) -> Option<Whole> {
+/// Where this process answers, at a port and a name.
+fn own(port: u16, name: &std::path::Path) -> Answering {
     let mut answering = Answering::of([std::process::id() as i32]);
     // Other tests listen, too.
     answering.ports.retain(|p| *p == port);
@@ -57,14 +57,7 @@ fn own(port: u16, name: &std::path::Path) -> Option<Whole> {
         .names
         .retain(|n| Some(n.as_str()) == name.to_str());
     assert_eq!((answering.ports.len(), answering.names.len()), (1, 1));
-    match Whole::open(&answering) {
-        Ok(whole) => Some(whole),
-        Err(sentence) => {
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{sentence}");
-            eprintln!("skipped: {sentence}");
-            None
-        }
-    }
+    answering
 }
 
 /// What servers and clients talk by.
@@ -112,14 +105,29 @@ fn check(counted: &Counted, mut took: Vec<u64>) {
 
 #[test]
 fn every_request_of_tcp_and_of_unix_sockets_is_counted_whether_slow_or_short() {
+    if let Err(sentence) = each_is_counted(Whole::open) {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{sentence}");
+        eprintln!("skipped: {sentence}");
+    }
+}
+
+#[test]
+fn programs_and_probes_at_functions_count_as_tracepoints_do() {
+    // Some kernels allow neither, and count by tracepoints alone.
+    for probes in [false, true] {
+        if let Err(sentence) = each_is_counted(|answering| Whole::by(answering, false, &[probes])) {
+            eprintln!("skipped: {sentence}");
+        }
+    }
+}
+
+fn each_is_counted(open: impl Fn(&Answering) -> Result<Whole, String>) -> Result<(), String> {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = tcp.local_addr().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let unix = UnixListener::bind(&path).unwrap();
-    let Some(mut whole) = own(address.port(), &path) else {
-        return;
-    };
+    let mut whole = open(&own(address.port(), &path))?;
     let servers = std::thread::spawn(move || {
         for stream in tcp.incoming().take(2) {
             let stream = stream.unwrap();
@@ -164,4 +172,5 @@ fn every_request_of_tcp_and_of_unix_sockets_is_counted_whether_slow_or_short() {
     assert_eq!((look.under_way, look.opened), (0, 2), "{look:?}");
     assert!(look.longest >= 0.255 && look.seconds > 0.3);
     check(&whole.all().unwrap().0, took);
+    Ok(())
 }
