@@ -30,6 +30,10 @@ const CONSTANTS: &str = ".rodata";
 
 type Elf<'a> = ElfFile64<'a, object::Endianness>;
 
+/// By a program's section: the offsets of instructions that have a place in the kernel's structures, and the place;
+/// nothing where the kernel has none.
+type Places = HashMap<String, Vec<(usize, Option<i32>)>>;
+
 /// What is told before programs are loaded.
 #[derive(Default)]
 pub struct Settings<'a> {
@@ -47,8 +51,7 @@ pub struct Object<'a> {
     maps: HashMap<String, OwnedFd>,
     /// Data, by its section.
     data: HashMap<usize, OwnedFd>,
-    /// By a program's section: places to set, with what to.
-    places: HashMap<String, Vec<(usize, Option<i32>)>>,
+    places: Places,
 }
 
 /// A sentence, of programs that are part of this binary.
@@ -205,9 +208,8 @@ fn set(elf: &Elf, section: SectionIndex, name: &str, value: &[u8], bytes: &mut [
     Some(())
 }
 
-/// Where the programs name a field of the kernel's, and where this kernel has it: by the program's section the offset of
-/// the instruction and the value.
-fn places(elf: &Elf, kernel: &Btf) -> Option<HashMap<String, Vec<(usize, Option<i32>)>>> {
+/// Where the programs name a field of the kernel's, and where this kernel has it.
+fn places(elf: &Elf, kernel: &Btf) -> Option<Places> {
     let types = Btf::parse(elf.section_by_name(".BTF")?.data().ok()?.to_vec())?;
     let described = elf.section_by_name(".BTF.ext")?.data().ok()?;
     let word = |at: usize| -> Option<u32> {
