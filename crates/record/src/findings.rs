@@ -142,6 +142,7 @@ pub enum Status {
     #[serde(alias = "suspected")]
     Likely,
     /// What would show it was observed, and is not there.
+    #[serde(rename = "ruled out", alias = "cleared")]
     RuledOut,
     /// Not known: what a verdict needs was not observed, or does not tell.
     #[serde(rename = "not observed", alias = "not judged")]
@@ -246,4 +247,25 @@ pub enum Relation {
     FollowsFrom(String),
     /// What is spent where both act is told of this cause: it is not observed itself.
     ToldOf(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_written_as_it_is_said_and_read_as_schema_1_wrote_it() {
+        for (status, older) in [
+            (Status::Confirmed, "guilty"),
+            (Status::Likely, "suspected"),
+            (Status::RuledOut, "cleared"),
+            (Status::NotObserved, "not judged"),
+        ] {
+            let text = serde_json::to_string(&status).unwrap();
+            assert_eq!(text, format!("{:?}", status.as_str()));
+            for text in [text, format!("{older:?}")] {
+                assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);
+            }
+        }
+    }
 }
