@@ -174,7 +174,7 @@ fn flags_are_settled_and_a_records_own_compiler_is_not_run() {
         of[0]["reason"]
             .as_str()
             .unwrap()
-            .contains("a record may not choose a program"),
+            .contains("a record may not choose cc="),
         "{of:#}"
     );
     assert!(!trace.exists(), "the program that the record names was run");
