@@ -45,6 +45,9 @@ struct connection {
 	/* Of a Unix socket: what tells it from another one that later lies at the same address. */
 	u64 peer;
 	u64 requests;
+	/* Bytes since the last of its requests that ended. */
+	u32 received;
+	u32 sent;
 	/* Who read last. */
 	u32 thread;
 	/* Where the answer will begin in what this end sends (TCP). */
@@ -133,6 +136,15 @@ INLINE u32 bucket(u64 time)
 	return bits * STEPS + ((time >> (bits + LEAST_BITS - STEP_BITS)) & (STEPS - 1));
 }
 
+/* Bytes are added up with the requests that they are of: each look at a CPU's sums costs. */
+INLINE void add_bytes(struct sums *s, struct connection *c)
+{
+	s->received += c->received;
+	s->sent += c->sent;
+	c->received = 0;
+	c->sent = 0;
+}
+
 INLINE void finish(struct connection *c, u64 end)
 {
 	struct sums *s = own_sums();
@@ -150,6 +162,7 @@ INLINE void finish(struct connection *c, u64 end)
 	if (at < BUCKETS)
 		s->buckets[at]++;
 	c->requests++;
+	add_bytes(s, c);
 }
 
 INLINE int is_tcp(u16 family)
@@ -346,7 +359,6 @@ INLINE struct connection *find(struct sock *sk, int typed, u16 *family)
 INLINE int received(struct sock *sk, s32 bytes, s32 flags, int typed)
 {
 	struct connection *c;
-	struct sums *s;
 	u16 family;
 
 	if (bytes < 0 || flags & PEEK)
@@ -357,8 +369,12 @@ INLINE int received(struct sock *sk, s32 bytes, s32 flags, int typed)
 		if (c && family == AF_UNIX) {
 			u64 key = (u64)sk;
 
+			struct sums *s = own_sums();
+
 			if (c->begun && c->answered)
 				finish(c, c->answered);
+			if (s)
+				add_bytes(s, c);
 			map_delete(&connections, &key);
 		}
 		return 0;
@@ -370,16 +386,13 @@ INLINE int received(struct sock *sk, s32 bytes, s32 flags, int typed)
 	c->thread = this_thread();
 	if (c->begun && !c->read)
 		c->read = now();
-	s = own_sums();
-	if (s)
-		s->received += bytes;
+	c->received += bytes;
 	return 0;
 }
 
 INLINE int sent(struct sock *sk, s32 bytes, int typed)
 {
 	struct connection *c;
-	struct sums *s;
 	u16 family;
 
 	if (bytes <= 0)
@@ -390,9 +403,7 @@ INLINE int sent(struct sock *sk, s32 bytes, int typed)
 	/* Of a Unix socket the arrival at the other end tells. */
 	if (c->begun && is_answered(sk, c))
 		c->answered = now();
-	s = own_sums();
-	if (s)
-		s->sent += bytes;
+	c->sent += bytes;
 	return 0;
 }
 
@@ -427,8 +438,10 @@ INLINE int changed(struct sock *sk, u32 old, u32 state)
 		if (c->begun && s)
 			s->unanswered++;
 	}
-	if (s)
+	if (s) {
 		s->closed++;
+		add_bytes(s, c);
+	}
 	map_delete(&connections, &key);
 	return 0;
 }

@@ -278,17 +278,45 @@ INLINE int record_received(u64 sock, s32 bytes, s32 flags)
 	return end(record);
 }
 
+/* A number that the two ends of a connection share, and that others with the same ports have not: by both addresses, or
+ * where these are the loopback's, which each name space has, by that. */
+INLINE u32 pair_of(struct sock *sk, int typed)
+{
+	u32 local[4] = {}, remote[4] = {}, loops, both;
+	u16 family = FIELD(typed, sk->__sk_common.skc_family);
+	struct net *net;
+
+	if (family == 2) {
+		local[3] = FIELD(typed, sk->__sk_common.skc_rcv_saddr);
+		remote[3] = FIELD(typed, sk->__sk_common.skc_daddr);
+	} else {
+		read_kernel(local, 16, ADDRESS(sk->__sk_common.skc_v6_rcv_saddr));
+		read_kernel(remote, 16, ADDRESS(sk->__sk_common.skc_v6_daddr));
+		/* An address of version 4 in one of version 6: the other end may have it as it is. */
+		if (!local[0] && !local[1] && local[2] == 0xffff0000)
+			local[2] = remote[2] = 0;
+	}
+	loops = !local[0] && !local[1] && !local[2] && ((local[3] & 0xff) == 127 || local[3] == 0x01000000);
+	both = local[0] ^ local[1] ^ local[2] ^ local[3] ^ remote[0] ^ remote[1] ^ remote[2] ^ remote[3];
+	if (loops) {
+		net = FIELD(typed, sk->__sk_common.skc_net.net);
+		both = FIELD_BEYOND(net->ns.inum);
+	}
+	return both * 0x9e3779b1;
+}
+
 INLINE int record_ports(u32 kind, struct sock *sk, s32 state, int typed)
 {
 	u16 num = FIELD(typed, sk->__sk_common.skc_num);
 	u16 dport = FIELD(typed, sk->__sk_common.skc_dport);
+	u32 pair = pair_of(sk, typed);
 	struct record *record = begin(kind, 0, 0, 3);
 
 	if (!record)
 		return 0;
 	record->small = state;
 	record->values[0] = (u64)sk;
-	record->values[1] = num;
+	record->values[1] = num | (u64)pair << 32;
 	record->values[2] = dport;
 	return end(record);
 }

@@ -40,18 +40,21 @@ pub enum What {
     /// Bytes, or a connection, arrived in a socket's queue.
     Arrived { socket: u64 },
     /// A TCP socket changed its state: to this one, as the kernel numbers it (1 established, 2 SYN sent, 7 closed). The
-    /// ports are those of this end and of the other.
+    /// ports are those of this end and of the other. `pair` is a number that both ends share, and that connections of
+    /// other addresses or name spaces with the same ports have not; 0 where it is not known.
     State {
         socket: u64,
         state: u8,
         local: u16,
         remote: u16,
+        pair: u32,
     },
     /// Bytes came for a TCP socket, whose ports are these.
     Ports {
         socket: u64,
         local: u16,
         remote: u16,
+        pair: u32,
     },
     /// A request to a block device went one step further.
     Disk { step: DiskStep, io: Io },

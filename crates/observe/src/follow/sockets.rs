@@ -104,7 +104,8 @@ impl Votes {
 pub struct Connections {
     here: Votes,
     ever: Votes,
-    ports: HashMap<(u16, u16), u64>,
+    /// Sockets of these ports, with what tells the connections apart that have the same.
+    ports: HashMap<(u16, u16), Vec<(u32, u64)>>,
     /// The other way round: a socket that is closed has no port of its own any more.
     ports_of: HashMap<u64, (u16, u16)>,
     ends: HashMap<u64, End>,
@@ -166,35 +167,50 @@ impl Connections {
     }
 
     /// The ports of a socket. Where both ends are on this machine each has the other's.
-    fn ports(&mut self, socket: u64, local: u16, remote: u16) {
-        self.ports.insert((local, remote), socket);
+    fn ports(&mut self, socket: u64, (local, remote): (u16, u16), pair: u32) {
+        let own = self.ports.entry((local, remote)).or_default();
+        own.retain(|&(of, known)| of != pair && known != socket);
+        own.push((pair, socket));
         self.ports_of.insert(socket, (local, remote));
         if self.listening.is_some() {
             self.locals.insert(socket, local);
         }
-        if let Some(&other) = self
-            .ports
-            .get(&(remote, local))
-            .filter(|&&other| other != socket)
+        let others = self.ports.get(&(remote, local));
+        let others = others.map_or(&[][..], Vec::as_slice);
+        // On the way addresses may be translated: then the only one of these ports is the other end, unless it is another's.
+        let own = self.ports.get(&(local, remote));
+        let has_own = |pair| own.is_some_and(|own| own.iter().any(|(of, _)| *of == pair));
+        let only = || match others {
+            &[(of, other)] if !has_own(of) => Some(other),
+            _ => None,
+        };
+        let same = others.iter().find(|(of, _)| *of == pair);
+        if let Some(other) = same
+            .map(|(_, other)| *other)
+            .or_else(only)
+            .filter(|&other| other != socket)
         {
             self.here.decide(socket, other);
             self.ever.decide(socket, other);
         }
     }
 
-    fn state(&mut self, socket: u64, state: u8, local: u16, remote: u16) {
+    fn state(&mut self, socket: u64, state: u8, ports: (u16, u16), pair: u32) {
         match state {
             SYN_SENT => _ = self.ends.insert(socket, End::Asks),
             ESTABLISHED => {
                 self.ends.entry(socket).or_insert(End::Answers);
-                self.ports(socket, local, remote);
+                self.ports(socket, ports, pair);
             }
             CLOSED => {
-                let ports = self
-                    .ports_of
-                    .remove(&socket)
-                    .filter(|ports| self.ports.get(ports) == Some(&socket));
-                ports.map(|ports| self.ports.remove(&ports));
+                if let Some(ports) = self.ports_of.remove(&socket)
+                    && let Some(known) = self.ports.get_mut(&ports)
+                {
+                    known.retain(|(_, of)| *of != socket);
+                    if known.is_empty() {
+                        self.ports.remove(&ports);
+                    }
+                }
             }
             _ => {}
         }
@@ -238,14 +254,16 @@ impl Sockets {
                     socket,
                     local,
                     remote,
-                } => connections.ports(socket, local, remote),
+                    pair,
+                } => connections.ports(socket, (local, remote), pair),
                 What::State {
                     socket,
                     state,
                     local,
                     remote,
+                    pair,
                 } => {
-                    connections.state(socket, state, local, remote);
+                    connections.state(socket, state, (local, remote), pair);
                     match state {
                         SYN_SENT => sockets.put(socket, e, begun(), Act::Connect),
                         ESTABLISHED if connections.end(socket) == Some(End::Asks) => {
@@ -356,6 +374,40 @@ mod tests {
     }
 
     #[test]
+    fn connections_of_the_same_ports_are_told_apart_by_what_their_ends_share() {
+        let ports = |socket, local, remote, pair| {
+            event(
+                10,
+                1,
+                What::Ports {
+                    socket,
+                    local,
+                    remote,
+                    pair,
+                },
+            )
+        };
+        // Two containers, each with a client of the same port at a server of the same port.
+        let mut c = Connections::default();
+        let all = vec![
+            ports(0xa, 5432, 4000, 1),
+            ports(0x1a, 4000, 5432, 1),
+            ports(0xb, 5432, 4000, 2),
+            ports(0x1b, 4000, 5432, 2),
+        ];
+        of(all, &mut c);
+        let peers = [0xa, 0x1a, 0xb, 0x1b].map(|socket| c.peer(socket));
+        assert_eq!(peers, [Some(0x1a), Some(0xa), Some(0x1b), Some(0xb)]);
+        // Addresses that are translated on the way leave the ports.
+        let mut c = Connections::default();
+        of(
+            vec![ports(0xa, 5432, 4000, 1), ports(0x1a, 4000, 5432, 7)],
+            &mut c,
+        );
+        assert_eq!(c.peer(0xa), Some(0x1a));
+    }
+
+    #[test]
     fn what_arrives_within_a_sending_is_at_the_other_end() {
         let mut c = Connections::default();
         let sockets = of(
@@ -412,6 +464,7 @@ mod tests {
                     socket,
                     local,
                     remote,
+                    pair: 0,
                 },
             )
         };
@@ -501,6 +554,7 @@ mod tests {
                     state,
                     local,
                     remote,
+                    pair: 0,
                 },
             )
         };
@@ -537,6 +591,7 @@ mod tests {
                     state,
                     local,
                     remote,
+                    pair: 0,
                 },
             )
         };
@@ -581,6 +636,7 @@ mod tests {
                     socket: 0xa,
                     local,
                     remote,
+                    pair: 0,
                 },
             )
         };
@@ -609,6 +665,7 @@ mod tests {
                     state: SYN_SENT,
                     local: 0,
                     remote: 80,
+                    pair: 0,
                 },
             )
         };

@@ -94,6 +94,8 @@ pub struct Taking {
     pub torn: u64,
     /// When each window was opened, and how long it was open, in nanoseconds on the monotonic clock.
     pub opened: Vec<(u64, u64)>,
+    /// The same of those that were opened for requests that were under way for long.
+    pub opened_for_slow: Vec<(u64, u64)>,
 }
 
 /// Windows of which one begins where the one before it ended, as one: no request is cut there.
@@ -196,6 +198,7 @@ impl Taking {
             events: 0,
             torn: 0,
             opened: Vec::new(),
+            opened_for_slow: Vec::new(),
         }
     }
 
@@ -351,8 +354,7 @@ impl Taking {
         self.source.rest();
         let mut window = window?;
         let length = window.end - window.start;
-        self.opened.push((window.start, length));
-        self.events += window.events.len() as u64;
+        self.opened_for_slow.push((window.start, length));
         let events = window.events.len();
         let spent = events as f64 * self.source.about().event_cost + thread_cpu_seconds() - before;
         self.waiting

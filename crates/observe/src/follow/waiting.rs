@@ -163,6 +163,7 @@ pub fn begin(window: &mut Window, connections: &[Connection], process: impl Fn(i
                 socket: c.socket,
                 local: local.port(),
                 remote: remote.port(),
+                pair: 0,
             };
             events.push(event(nobody, what));
         }
@@ -190,6 +191,7 @@ mod tests {
             answered,
             cookie: 0,
             requests: 0,
+            bytes: [0; 2],
             tid: 7,
             ends: Some(["127.0.0.1:80", "127.0.0.1:4000"].map(|a| a.parse().unwrap())),
         }

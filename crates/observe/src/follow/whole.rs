@@ -32,7 +32,7 @@ const INET: u16 = 2;
 const UNIX: u16 = 1;
 
 /// Bytes of `struct connection`, and of what comes before the histogram in `struct sums`.
-const CONNECTION: usize = 104;
+const CONNECTION: usize = 112;
 const COUNTERS: usize = 10;
 /// The histogram's steps to a doubling, its doublings, and the bits of its first step.
 const STEP_BITS: u32 = 6;
@@ -60,6 +60,8 @@ pub struct Connection {
     pub cookie: u64,
     /// Requests that ended on it.
     pub requests: u64,
+    /// Bytes that were read, and that were given to it, since the last of these.
+    pub bytes: [u32; 2],
     /// Who read last.
     pub tid: i32,
     /// Its own end and the other one; nothing for a Unix socket.
@@ -71,6 +73,9 @@ impl Connection {
         let long = |at: usize| -> Option<u64> {
             Some(u64::from_ne_bytes(value.get(at..at + 8)?.try_into().ok()?))
         };
+        let word = |at: usize| -> Option<u32> {
+            Some(u32::from_ne_bytes(value.get(at..at + 4)?.try_into().ok()?))
+        };
         let short = |at: usize| -> Option<u16> {
             Some(u16::from_ne_bytes(value.get(at..at + 2)?.try_into().ok()?))
         };
@@ -78,7 +83,7 @@ impl Connection {
         if value.len() < CONNECTION {
             return None;
         }
-        let family = short(60)?;
+        let family = short(68)?;
         let end = |at: usize, port| -> Option<SocketAddr> {
             let bytes: [u8; 16] = value.get(at..at + 16)?.try_into().ok()?;
             let address = if family == INET {
@@ -91,7 +96,7 @@ impl Connection {
         let ends = if family == UNIX {
             None
         } else {
-            Some([end(72, short(62)?)?, end(88, short(64)?)?])
+            Some([end(80, short(70)?)?, end(96, short(72)?)?])
         };
         Some(Connection {
             socket: u64::from_ne_bytes(key.try_into().ok()?),
@@ -100,7 +105,8 @@ impl Connection {
             answered: time(16)?,
             cookie: long(24)?,
             requests: long(40)?,
-            tid: long(48)? as i32,
+            bytes: [word(48)?, word(52)?],
+            tid: word(56)? as i32,
             ends,
         })
     }
@@ -373,6 +379,8 @@ impl Whole {
             connections = self.connections()?;
         }
         for c in &connections {
+            before.received += u64::from(c.bytes[0]);
+            before.sent += u64::from(c.bytes[1]);
             if let (Some(begun), Some(answered)) = (c.begun, c.answered) {
                 before.end(answered.saturating_sub(begun));
             }

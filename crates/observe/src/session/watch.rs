@@ -185,24 +185,33 @@ pub(super) fn watch(
             );
         }
     }
-    let windows = taking.as_ref().map(|taking| opened(&taking.opened, begun));
+    let windows = taking.as_ref().map(|taking| {
+        let slow = opened("trace.window.slow", &taking.opened_for_slow, begun);
+        let some = (!slow.points.is_empty()).then_some(slow);
+        some.into_iter()
+            .chain([opened("trace.window", &taking.opened, begun)])
+    });
     finish_watch(
         population,
         level,
         taking,
         states,
         source,
-        series.finish().into_iter().chain(windows).collect(),
+        series
+            .finish()
+            .into_iter()
+            .chain(windows.into_iter().flatten())
+            .collect(),
     )
 }
 
 /// When windows were open: what a service lost by being watched it lost then.
-fn opened(windows: &[(u64, u64)], begun: Instant) -> Series {
+fn opened(name: &str, windows: &[(u64, u64)], begun: Instant) -> Series {
     let begun = monotonic_ns().saturating_sub(begun.elapsed().as_nanos() as u64);
     let point =
         |&(at, length): &(u64, u64)| (at.saturating_sub(begun) as f64 * 1e-9, length as f64 * 1e-9);
     Series {
-        name: "trace.window".to_owned(),
+        name: name.to_owned(),
         unit: "s".to_owned(),
         points: windows.iter().map(point).collect(),
     }

@@ -299,6 +299,7 @@ fn a_service_alone_shows_a_request_from_its_arrival_to_its_answer() {
                 socket: 0xb,
                 local: 80,
                 remote: 4000,
+                pair: 0,
             },
         )
         .arrived(12, 0, 0xb)
@@ -371,6 +372,7 @@ fn ports_say_which_end_a_socket_is_when_the_window_begins_in_an_answer() {
         socket,
         local,
         remote: 4000,
+        pair: 0,
     };
     let story = Story::default()
         .on(1)
@@ -512,6 +514,7 @@ fn a_handshake_that_was_not_let_in_at_once_is_on_the_way() {
         state,
         local,
         remote,
+        pair: 0,
     };
     let story = Story::default()
         .enter(10, 201, libc::SYS_connect)

@@ -34,6 +34,7 @@ impl Generations {
                     socket,
                     local,
                     remote,
+                    ..
                 } => {
                     self.with_ports(*socket, (*local, *remote));
                     *socket = self.of(*socket);
@@ -61,6 +62,7 @@ impl Generations {
                     socket,
                     local,
                     remote,
+                    ..
                 } => _ = first.entry(socket).or_insert(Some((local, remote))),
                 _ => {}
             }

@@ -228,12 +228,13 @@ fn what(kind: Kind, record: &[u8], partitions: &HashMap<u32, u32>) -> Option<Wha
         },
         Kind::Arrived => What::Arrived { socket: value(0)? },
         Kind::State => {
-            let (socket, local, remote) = ports(record)?;
+            let (socket, local, remote, pair) = ports(record)?;
             What::State {
                 socket,
                 state: small as u8,
                 local,
                 remote,
+                pair,
             }
         }
         Kind::Ports => return None,
@@ -244,10 +245,12 @@ fn what(kind: Kind, record: &[u8], partitions: &HashMap<u32, u32>) -> Option<Wha
     })
 }
 
-/// A socket with its own port and the other end's, both 0 where it has none (Unix).
-fn ports(record: &[u8]) -> Option<(u64, u16, u16)> {
+/// A socket with its own port and the other end's, both 0 where it has none (Unix), and what both ends share.
+fn ports(record: &[u8]) -> Option<(u64, u16, u16, u32)> {
     let value = |n: usize| long(record, HEADER + 8 * n);
-    Some((value(0)?, value(1)? as u16, u16::from_be(value(2)? as u16)))
+    let own = value(1)?;
+    let other = u16::from_be(value(2)? as u16);
+    Some((value(0)?, own as u16, other, (own >> 32) as u32))
 }
 
 /// What an arrival tells of its socket's ports, where that was not known yet.
@@ -256,7 +259,8 @@ pub fn new_ports(
     record: &[u8],
     known: &mut HashMap<u64, (u16, u16)>,
 ) -> Option<Event> {
-    let (What::Arrived { .. }, Some((socket, local, remote))) = (event.what, ports(record)) else {
+    let (What::Arrived { .. }, Some((socket, local, remote, pair))) = (event.what, ports(record))
+    else {
         return None;
     };
     let is_new = local != 0 && known.insert(socket, (local, remote)) != Some((local, remote));
@@ -265,6 +269,7 @@ pub fn new_ports(
             socket,
             local,
             remote,
+            pair,
         },
         ..*event
     })

@@ -190,11 +190,13 @@ impl Decoder {
                 state: int(data, at[1])? as u8,
                 local: short(data, at[2])?,
                 remote: short(data, at[3])?,
+                pair: 0,
             },
             Kind::Ports => What::Ports {
                 socket: long(data, at[0])?,
                 local: short(data, at[1])?,
                 remote: short(data, at[2])?,
+                pair: 0,
             },
             Kind::Disk(step) => What::Disk {
                 step,

@@ -85,7 +85,8 @@ fn each_tracepoint_tells_its_event() {
             socket: 64,
             state: 7,
             local: 3306,
-            remote: 40000
+            remote: 40000,
+            pair: 0,
         })
     );
     assert_eq!(
@@ -196,7 +197,8 @@ fn an_arrival_tells_the_ports_of_its_socket_once() {
             What::Ports {
                 socket: 64,
                 local: 80,
-                remote: 40000
+                remote: 40000,
+                pair: 0,
             }
         ))
     );
@@ -208,7 +210,8 @@ fn an_arrival_tells_the_ports_of_its_socket_once() {
             What::Ports {
                 socket: 64,
                 local: 80,
-                remote: 40001
+                remote: 40001,
+                pair: 0,
             }
         )),
         "the address was used again"

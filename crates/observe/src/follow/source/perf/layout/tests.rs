@@ -191,7 +191,8 @@ fn sockets_have_their_address_bytes_state_and_ports() {
             socket: 0,
             state: 7,
             local: 3306,
-            remote: 40000
+            remote: 40000,
+            pair: 0,
         })
     );
 }
