@@ -210,14 +210,12 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
                 .all(|(ended, next)| ended <= next.0),
             "one after the other: {windows:?}"
         );
+        // Windows that were opened for slow requests are no sample of the time.
+        let open: f64 = ends.zip(&windows).map(|(ended, w)| ended - w.0).sum();
+        let sampled = paths["seconds"].as_f64().unwrap();
         assert!(
-            (ends
-                .zip(&windows)
-                .map(|(ended, w)| ended - w.0)
-                .sum::<f64>()
-                - paths["seconds"].as_f64().unwrap())
-            .abs()
-                < 1e-3
+            sampled > 0.0 && sampled < open + 1e-3,
+            "{sampled} of {open}"
         );
         let rate = run["measurements"]
             .as_array()
