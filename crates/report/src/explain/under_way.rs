@@ -46,7 +46,13 @@ pub fn leads(u: &UnderWay, followed: Option<&Paths>) -> bool {
     let Some(paths) = followed else {
         return longest >= OLD;
     };
-    let of_followed = paths.rate() * paths.latency.mean;
+    // Of all, or of those that were followed, whichever is less: where slow ones are missing among the followed, what is
+    // under way says more than these.
+    let all = paths.whole.as_ref().filter(|w| w.latency.count > 0);
+    let mean = all.map_or(paths.latency.mean, |w| {
+        w.latency.mean.min(paths.latency.mean)
+    });
+    let of_followed = paths.rate() * mean;
     let many = u.mean >= LEAST_UNDER_WAY.max(MORE_THAN_FOLLOWED * of_followed);
     many && longest >= OLD && longest > paths.latency.p99
 }
