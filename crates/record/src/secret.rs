@@ -140,7 +140,10 @@ pub fn cut_run(run: &mut Run) {
     }
     for finding in &mut run.findings {
         cut_in_place(&mut finding.cause);
-        finding.evidence.iter_mut().for_each(cut_in_place);
+        for fact in &mut finding.evidence {
+            cut_params(&mut fact.params);
+            fact.texts().for_each(cut_in_place);
+        }
     }
     for experiment in &mut run.experiments {
         cut_params(&mut experiment.params);

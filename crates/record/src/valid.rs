@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::bounds::{MAX_ROWS, MAX_TEXT};
 use crate::descriptor::Descriptor;
 use crate::experiment::{Asked, Experiment, MOST_EXPERIMENTS, MOST_PAIRS};
-use crate::findings::{Budget, Observation};
+use crate::findings::{Budget, Finding, Observation};
 use crate::host::{Host, Load};
 use crate::measurement::{Estimate, Measurement, Outcome, Process};
 use crate::params::{Param, Params};
@@ -34,7 +34,7 @@ pub fn validate(run: &Run) -> Result<(), String> {
     each("observations", &run.observations, valid_observation)?;
     each("budgets", &run.budgets, valid_budget)?;
     paths::valid::valid(&run.paths)?;
-    each("findings", &run.findings, |f| shares([f.share]))?;
+    each("findings", &run.findings, valid_finding)?;
     no_more("experiments", run.experiments.len(), MOST_EXPERIMENTS)?;
     each("experiments", &run.experiments, valid_experiment)
 }
@@ -63,6 +63,26 @@ pub fn valid_id(id: &str) -> Result<(), String> {
 const MOST_SECONDS: f64 = 1e9;
 /// Shares are of a time that other means measured: they can be beyond 1 and below 0, and not by this much.
 const MOST_SHARE: f64 = 1e9;
+
+/// Facts that a finding may have, and figures of one that are no shares: what counts them is far below it.
+const MOST_FACTS: usize = 200;
+const MOST_OF_A_FACT: f64 = 1e18;
+
+/// A finding's share, and the numbers of its facts.
+fn valid_finding(f: &Finding) -> Result<(), String> {
+    shares([f.share])?;
+    if f.evidence.len() > MOST_FACTS {
+        return Err(format!("it has more than {MOST_FACTS} facts"));
+    }
+    for fact in &f.evidence {
+        let within = |n: f64| n.is_finite() && n.abs() <= MOST_OF_A_FACT;
+        if let Some(n) = fact.numbers().find(|n| !within(*n)) {
+            return Err(format!("a fact has the number {n}"));
+        }
+        valid_params(&fact.params)?;
+    }
+    Ok(())
+}
 
 /// Parameters: whole numbers in range.
 fn valid_params(params: &Params) -> Result<(), String> {
@@ -298,7 +318,6 @@ fn keep<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::Finding;
     use crate::fixture;
 
     #[test]

@@ -4,8 +4,8 @@ use super::clues::Clues;
 use super::fitting::grows_by;
 use super::growth::{Growth, Pair};
 use super::sign::Sign::{self, Against, Fits, Unknown};
-use crate::judging::limit;
-use fingerpost_record::cause::thresholds::{MOST_OF_OUTSIDE, TWICE};
+use fingerpost_record::cause::thresholds::{LOW_WEIGHT, MOST_OF_OUTSIDE, TWICE};
+use fingerpost_record::{Evidence, Metric};
 
 pub(super) fn quota(clues: &Clues) -> Sign {
     // The quota stopped the server so many times.
@@ -17,7 +17,7 @@ pub(super) fn quota(clues: &Clues) -> Sign {
         "throttle.seconds",
         stops,
         TWICE.value,
-        "throttled time",
+        Metric::ThrottledPerTransaction,
     )
 }
 
@@ -46,44 +46,34 @@ pub(super) fn affinity(clues: &Clues) -> Sign {
         return Unknown;
     };
     let idle = clues.a_second("cpu.idle.seconds");
-    let idling = idle.map_or(String::new(), |i| {
-        format!(", while {i:.1} CPUs idled on the slower side")
-    });
-    let text = format!(
-        "CPUs that the server may use: {}{idling}",
-        clues.arrow(allowed, "")
-    );
+    let mut told = vec![clues.told(Metric::CpusAllowed, allowed)];
+    told.extend(idle.map(|i| Evidence::figure(Metric::CpusIdle, i)));
     if allowed.slow < allowed.fast {
-        Fits(text)
+        Fits(told)
     } else {
-        Against(text)
+        Against(told)
     }
 }
 
 /// A higher nice value or a lower weight on the slower side only. Either may be the one that was changed; neither hides
 /// the other.
 pub(super) fn priority(clues: &Clues) -> Sign {
-    let nice = clues.total("server.nice").map(|p| {
-        (
-            p.slow > p.fast,
-            format!("the server's nice value: {}", clues.arrow(p, "")),
-        )
-    });
+    let nice = clues
+        .total("server.nice")
+        .map(|p| (p.slow > p.fast, clues.told(Metric::Nice, p)));
     let weight = weight(clues).map(|p| {
         (
-            p.slow < limit("cpu.priority") * p.fast,
-            format!("its CPU weight, of the usual: {}", clues.arrow(p, "")),
+            p.slow < LOW_WEIGHT.value * p.fast,
+            clues.told(Metric::CpuWeight, p),
         )
     });
-    let told: Vec<(bool, String)> = nice.into_iter().chain(weight).collect();
+    let told: Vec<(bool, Evidence)> = nice.into_iter().chain(weight).collect();
     if told.is_empty() {
         return Unknown;
     }
-    let (lowered, words) = (
-        told.iter().any(|t| t.0),
-        told.into_iter().map(|t| t.1).collect::<Vec<_>>().join("; "),
-    );
-    if lowered { Fits(words) } else { Against(words) }
+    let lowered = told.iter().any(|t| t.0);
+    let told = told.into_iter().map(|t| t.1).collect();
+    if lowered { Fits(told) } else { Against(told) }
 }
 
 /// The CPU weight of the server's group relative to the usual, where the version that it is of is known.

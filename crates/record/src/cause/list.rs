@@ -2,6 +2,7 @@
 //! queue, locks, calls, memory, client, host.
 
 use self::Need::{Followed, Reading};
+use super::id;
 use super::thresholds::*;
 use crate::component::Component;
 use crate::findings::Layer;
@@ -151,7 +152,7 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("net.drops"), Reading("tcp.delayed_acks")],
         thresholds: &[SEGMENTS_AGAIN, MORE_OF_A_COUNT, GOOD_PART, SENT_AGAIN],
         ..named(
-            "network.shaping",
+            id::NETWORK_SHAPING,
             Layer::Network,
             "network bandwidth",
             "a shaped or full network",
@@ -163,7 +164,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "the path leaves by a connection of the server's own",
         thresholds: &[LONGER_WAIT, GOOD_PART],
         ..named(
-            "peer.slow",
+            id::PEER_SLOW,
             Layer::Network,
             "another service",
             "another service",
@@ -174,10 +175,10 @@ pub const CAUSES: &[Cause] = &[
         moves: DISKS,
         tells: "time in the device and in its queue behind the server's own I/O",
         needs: &[Followed, Reading("disk.busy.seconds")],
-        follows: &["storage.durability"],
+        follows: &[id::STORAGE_DURABILITY],
         thresholds: &[DISK_BUSY, DISK_IDLE, LONGER_WAIT, GOOD_PART],
         ..named(
-            "storage.latency",
+            id::STORAGE_LATENCY,
             Layer::Storage,
             "disk latency",
             "a slower disk",
@@ -190,7 +191,7 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("cgroup.disk_limits")],
         thresholds: &[DEARER_SYNC, DISK_BUSY],
         ..named(
-            "storage.throttle",
+            id::STORAGE_THROTTLE,
             Layer::Storage,
             "a limit on disk I/O",
             "a throttled disk",
@@ -212,7 +213,7 @@ pub const CAUSES: &[Cause] = &[
             LESSER_PART,
         ],
         ..named(
-            "storage.contention",
+            id::STORAGE_CONTENTION,
             Layer::Storage,
             "others' disk I/O",
             "other processes on the disk",
@@ -229,7 +230,7 @@ pub const CAUSES: &[Cause] = &[
         moves: DISKS,
         tells: "more syncs per transaction at the same cost each",
         needs: &[Followed, Reading("server.call.fsync.count")],
-        follows: &["app.setting"],
+        follows: &[id::APP_SETTING],
         thresholds: &[
             MORE_OF_A_COUNT,
             FLUSHES_MATTER,
@@ -240,7 +241,7 @@ pub const CAUSES: &[Cause] = &[
             NO_FLUSHES,
         ],
         ..named(
-            "storage.durability",
+            id::STORAGE_DURABILITY,
             Layer::Application,
             "how often it syncs",
             "more flushes per transaction",
@@ -250,10 +251,10 @@ pub const CAUSES: &[Cause] = &[
         places: &[User],
         moves: &[Kind::UserCode],
         tells: "more user time per request, with as many calls",
-        follows: &["app.build", "app.setting"],
+        follows: &[id::APP_BUILD, id::APP_SETTING],
         thresholds: &[SLOWER_CODE, MORE_THAN_KERNEL, MUCH_WORK, MOST_OF_CPU],
         ..named(
-            "app.work",
+            id::APP_WORK,
             Layer::Application,
             "CPU: the server's own code",
             "more work in the application",
@@ -265,10 +266,10 @@ pub const CAUSES: &[Cause] = &[
         tells: "more system calls per request at the same cost each",
         needs: &[Followed, Reading("server.call.read.count")],
         // A socket that takes little at a time is written to more often.
-        follows: &["app.build", "app.setting", "network.shaping"],
+        follows: &[id::APP_BUILD, id::APP_SETTING, id::NETWORK_SHAPING],
         thresholds: &[MORE_CALLS, MORE_ROUND_TRIPS, MOST_BY_NUMBER],
         ..named(
-            "app.calls",
+            id::APP_CALLS,
             Layer::Application,
             "how many system calls it makes",
             "more system calls per transaction",
@@ -279,7 +280,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "the same machine, and a program of another compiler, flag or version",
         needs: &[],
         ..named(
-            "app.build",
+            id::APP_BUILD,
             Layer::Application,
             "compiler, flags or version",
             "another build",
@@ -289,7 +290,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "a parameter or variable that differs between the sides and moves the part that grew",
         needs: &[],
         ..named(
-            "app.setting",
+            id::APP_SETTING,
             Layer::Application,
             "a setting",
             "another setting",
@@ -305,19 +306,19 @@ pub const CAUSES: &[Cause] = &[
             Reading("server.cpus_allowed"),
         ],
         follows: &[
-            "cpu.affinity",
-            "app.work",
-            "app.calls",
-            "syscall.entry",
-            "cpu.mitigation",
-            "memory.page_size",
-            "cpu.speed",
-            "host.steal",
-            "kernel.trace",
+            id::CPU_AFFINITY,
+            id::APP_WORK,
+            id::APP_CALLS,
+            id::SYSCALL_ENTRY,
+            id::CPU_MITIGATION,
+            id::MEMORY_PAGE_SIZE,
+            id::CPU_SPEED,
+            id::HOST_STEAL,
+            id::KERNEL_TRACE,
         ],
         thresholds: &[SERVER_BUSY, LONGER_WAIT, GOOD_PART, LESS_BUSY],
         ..named(
-            "cpu.saturated",
+            id::CPU_SATURATED,
             Layer::Scheduler,
             "run queue: more threads than CPUs",
             "more threads than CPUs",
@@ -341,7 +342,7 @@ pub const CAUSES: &[Cause] = &[
             BEYOND_WORK,
         ],
         ..named(
-            "cpu.contention",
+            id::CPU_CONTENTION,
             Layer::Scheduler,
             "run queue: other processes",
             "other processes on the CPUs",
@@ -354,7 +355,7 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("server.nice")],
         thresholds: &[LOW_WEIGHT],
         ..named(
-            "cpu.priority",
+            id::CPU_PRIORITY,
             Layer::Scheduler,
             "priority",
             "a low priority",
@@ -366,7 +367,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "waiting for a CPU while the group is throttled",
         needs: &[Followed, Reading("throttle.seconds")],
         thresholds: &[PERIODS_CUT, TWICE, MOST_OF_OUTSIDE, MOST_OF_WAITING],
-        ..named("cpu.quota", Layer::Scheduler, "CPU quota", "a CPU quota")
+        ..named(id::CPU_QUOTA, Layer::Scheduler, "CPU quota", "a CPU quota")
     },
     Cause {
         places: &[CpuIdle],
@@ -375,7 +376,7 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("server.cpus_allowed")],
         thresholds: &[CPUS_FULL, CPUS_IDLE],
         ..named(
-            "cpu.affinity",
+            id::CPU_AFFINITY,
             Layer::Scheduler,
             "CPU affinity",
             "too few CPUs allowed",
@@ -385,10 +386,10 @@ pub const CAUSES: &[Cause] = &[
         places: &[Lock],
         moves: &[Kind::Lock],
         tells: "waiting for a lock whose holder works or sleeps",
-        follows: &["app.setting"],
+        follows: &[id::APP_SETTING],
         thresholds: &[LONGER_WAIT, GOOD_PART, FILE_LOCKS],
         ..named(
-            "app.lock",
+            id::APP_LOCK,
             Layer::Application,
             "locks",
             "a lock in the application",
@@ -400,7 +401,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "a timer in the path",
         thresholds: &[LONGER_WAIT, GOOD_PART],
         ..named(
-            "app.wait",
+            id::APP_WAIT,
             Layer::Application,
             "sleeps and timers",
             "sleeps and timers",
@@ -412,7 +413,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "the lock goes when the cache is switched off",
         needs: &[],
         ..named(
-            "app.query_cache",
+            id::APP_QUERY_CACHE,
             Layer::Application,
             "query cache",
             "the query cache's lock",
@@ -423,7 +424,7 @@ pub const CAUSES: &[Cause] = &[
         moves: KERNEL,
         tells: "every call slower by the same amount of time, user code unchanged; seccomp, mitigations",
         needs: &[Followed, Reading("server.call.read.count")],
-        follows: &["kernel.trace"],
+        follows: &[id::KERNEL_TRACE],
         thresholds: &[
             SLOWER_CODE,
             AS_MANY_CALLS,
@@ -437,7 +438,7 @@ pub const CAUSES: &[Cause] = &[
             MOST_OF_ROWS,
         ],
         ..named(
-            "syscall.entry",
+            id::SYSCALL_ENTRY,
             Layer::Kernel,
             "system call and signal cost",
             "the cost of entering the kernel",
@@ -455,7 +456,7 @@ pub const CAUSES: &[Cause] = &[
             Reading("tracing.programs"),
         ],
         ..named(
-            "kernel.trace",
+            id::KERNEL_TRACE,
             Layer::Kernel,
             "tracing and auditing",
             "somebody who traces or audits the server",
@@ -466,7 +467,7 @@ pub const CAUSES: &[Cause] = &[
         moves: KERNEL,
         tells: "clone, fork and exec in the path",
         ..named(
-            "process.creation",
+            id::PROCESS_CREATION,
             Layer::Kernel,
             "process and thread creation",
             "making processes and threads",
@@ -479,7 +480,7 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Reading("server.store_bypass.mitigated")],
         thresholds: &[SLOWER_CODE],
         ..named(
-            "cpu.mitigation",
+            id::CPU_MITIGATION,
             Layer::Cpu,
             "speculation mitigations",
             "a CPU mitigation",
@@ -499,7 +500,7 @@ pub const CAUSES: &[Cause] = &[
             PART_OF_WORK,
             SAME_COUNTERS,
         ],
-        ..named("cpu.speed", Layer::Cpu, "the CPU's speed", "a slower CPU")
+        ..named(id::CPU_SPEED, Layer::Cpu, "the CPU's speed", "a slower CPU")
     },
     Cause {
         places: &[OnTheWay, Peer],
@@ -508,7 +509,7 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("tcp.delayed_acks")],
         thresholds: &[MANY_DELAYED, TWICE, DELAYED_ACK, MOST_OF_CHANGE],
         ..named(
-            "network.delay",
+            id::NETWORK_DELAY,
             Layer::Network,
             "TCP latency",
             "delayed acknowledgements",
@@ -526,7 +527,7 @@ pub const CAUSES: &[Cause] = &[
             MOST_OF_CHANGE,
         ],
         ..named(
-            "network.accept_queue",
+            id::NETWORK_ACCEPT_QUEUE,
             Layer::Network,
             "accept queue",
             "a full listen queue",
@@ -544,7 +545,7 @@ pub const CAUSES: &[Cause] = &[
             MEMORY_PRESSURE,
         ],
         ..named(
-            "memory.limit",
+            id::MEMORY_LIMIT,
             Layer::Memory,
             "memory and paging",
             "too little memory",
@@ -556,7 +557,7 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Reading("server.faults.minor")],
         thresholds: &[MORE_OF_A_COUNT],
         ..named(
-            "memory.page_size",
+            id::MEMORY_PAGE_SIZE,
             Layer::Memory,
             "page size",
             "small pages",
@@ -569,7 +570,7 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("client.cpu.seconds")],
         thresholds: &[CLIENT_FULL, MOST_PASSES, MUCH_WORK, CLIENT_DOES_MORE],
         ..named(
-            "client.saturated",
+            id::CLIENT_SATURATED,
             Layer::Client,
             "the client itself",
             "the load generator",
@@ -581,58 +582,66 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Reading("cpu.steal.seconds")],
         thresholds: &[MORE_STOLEN, MORE_STOLEN_SECONDS, GOOD_PART],
         ..named(
-            "host.steal",
+            id::HOST_STEAL,
             Layer::Host,
             "host steal",
             "the host under this guest",
         )
     },
-    of_probes("kernel.clock", Layer::Kernel, "reading the clock"),
+    of_probes(id::KERNEL_CLOCK, Layer::Kernel, "reading the clock"),
     of_probes(
-        "kernel.work",
+        id::KERNEL_WORK,
         Layer::Kernel,
         "the kernel's work inside system calls",
     ),
-    of_probes("kernel.signal", Layer::Kernel, "signal handling"),
-    of_probes("kernel.process", Layer::Kernel, "process creation"),
-    of_probes("kernel.thread", Layer::Kernel, "thread creation"),
+    of_probes(id::KERNEL_SIGNAL, Layer::Kernel, "signal handling"),
+    of_probes(id::KERNEL_PROCESS, Layer::Kernel, "process creation"),
+    of_probes(id::KERNEL_THREAD, Layer::Kernel, "thread creation"),
     of_probes(
-        "scheduler.switch",
+        id::SCHEDULER_SWITCH,
         Layer::Scheduler,
         "switching between tasks",
     ),
     of_probes(
-        "kernel.ipc",
+        id::KERNEL_IPC,
         Layer::Kernel,
         "local communication between processes",
     ),
-    of_probes("network.stack", Layer::Network, "the network stack"),
+    of_probes(id::NETWORK_STACK, Layer::Network, "the network stack"),
     of_probes(
-        "memory.fault",
+        id::MEMORY_FAULT,
         Layer::Memory,
         "memory mapping and page faults",
     ),
-    of_probes("memory.mapping", Layer::Memory, "the call that maps memory"),
     of_probes(
-        "memory.first_touch",
+        id::MEMORY_MAPPING,
+        Layer::Memory,
+        "the call that maps memory",
+    ),
+    of_probes(
+        id::MEMORY_FIRST_TOUCH,
         Layer::Memory,
         "page faults with their zero-filling",
     ),
     of_probes(
-        "memory.bandwidth",
+        id::MEMORY_BANDWIDTH,
         Layer::Memory,
         "memory latency and bandwidth",
     ),
     Cause {
         probes: &["sync.*"],
-        ..of_probes("kernel.futex", Layer::Kernel, "locks between threads")
+        ..of_probes(id::KERNEL_FUTEX, Layer::Kernel, "locks between threads")
     },
     Cause {
         probes: &["parallel.*"],
-        ..of_probes("kernel.locking", Layer::Kernel, "the kernel's own locking")
+        ..of_probes(
+            id::KERNEL_LOCKING,
+            Layer::Kernel,
+            "the kernel's own locking",
+        )
     },
     of_probes(
-        "kernel.scaling",
+        id::KERNEL_SCALING,
         Layer::Kernel,
         "locks or threads below the program",
     ),
@@ -640,11 +649,11 @@ pub const CAUSES: &[Cause] = &[
         tells: "the same applications launched with swap in another place",
         needs: &[],
         ..named(
-            "memory.swap_place",
+            id::MEMORY_SWAP_PLACE,
             Layer::Memory,
             "placement of swap",
             "another placement of swap",
         )
     },
-    of_probes("memory.paging", Layer::Memory, "paging"),
+    of_probes(id::MEMORY_PAGING, Layer::Memory, "paging"),
 ];

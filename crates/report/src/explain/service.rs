@@ -386,7 +386,7 @@ fn suspects(e: &Explanation) -> Grid {
     if accused.is_empty() {
         Grid::default()
     } else {
-        suspects_grid(&accused, EVIDENCE)
+        suspects_grid(&accused, e.whose(), EVIDENCE)
     }
 }
 
