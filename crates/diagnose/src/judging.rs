@@ -3,7 +3,7 @@
 use fingerpost_record::cause::thresholds::MUCH_WORK;
 use fingerpost_record::evidence::{Chain, Held};
 use fingerpost_record::paths::Share;
-use fingerpost_record::reading::Missing;
+use fingerpost_record::reading::{Missing, Name};
 use fingerpost_record::{Evidence, Metric, Status, cause};
 
 use super::facts::Facts;
@@ -187,14 +187,14 @@ pub(super) fn at_most_likely(verdict: Option<Verdict>, why: Metric) -> Option<Ve
 /// A verdict without readings that tell the cause from another: nothing is confirmed, and it is said what is missing.
 pub(super) fn without(
     f: &Facts,
-    readings: &[&str],
+    readings: &[Name],
     other: &str,
     verdict: Option<Verdict>,
 ) -> Option<Verdict> {
     let mut v = verdict?;
-    if readings.iter().all(|name| f.known(name).is_none()) && v.status.accuses() {
+    if readings.iter().all(|name| f.known(*name).is_none()) && v.status.accuses() {
         v.status = Status::Likely;
-        let missing = readings.iter().map(|name| missing(f, name)).collect();
+        let missing = readings.iter().map(|name| missing(f, *name)).collect();
         v.evidence.push(Evidence {
             missing,
             ..Evidence::of(Metric::Missing).about(other)
@@ -204,10 +204,12 @@ pub(super) fn without(
 }
 
 /// A reading that is not known, and why.
-pub(super) fn missing(f: &Facts, name: &str) -> Missing {
-    let of = f.readings.and_then(|readings| readings.why_missing(name));
+pub(super) fn missing(f: &Facts, name: Name) -> Missing {
+    let of = f
+        .readings
+        .and_then(|readings| readings.why_missing(name.as_str()));
     Missing {
-        reading: name.to_owned(),
+        reading: name.into(),
         of: of.into_iter().collect(),
         compared: false,
     }

@@ -10,6 +10,7 @@ use fingerpost_record::cause::thresholds::{
     MUCH_WORK, PERIODS_CUT, SERVER_BUSY,
 };
 use fingerpost_record::paths::Share;
+use fingerpost_record::reading::name;
 use fingerpost_record::{Evidence, Metric, Status};
 
 use super::counts;
@@ -32,28 +33,28 @@ const CPU: [Place; 5] = [
 ];
 
 fn throttled(f: &Facts) -> bool {
-    f.known("throttle.seconds").is_some_and(|s| s > 0.0)
+    f.known(name::THROTTLE_SECONDS).is_some_and(|s| s > 0.0)
         && f.throttled_periods
             .is_none_or(|share| share >= PERIODS_CUT.value)
 }
 
 /// Where nobody read the throttled time, nothing tells the cause from a quota.
 fn beside_a_quota(f: &Facts, verdict: Option<Verdict>) -> Option<Verdict> {
-    without(f, &["throttle.seconds"], id::CPU_QUOTA, verdict)
+    without(f, &[name::THROTTLE_SECONDS], id::CPU_QUOTA, verdict)
 }
 
 /// A thread that a quota stopped is ready to run, whoever has the CPU meanwhile; what a named process had is that
 /// process's.
 fn quota(f: &Facts) -> Option<Verdict> {
     let limit = Evidence {
-        value: f.known("cgroup.cpu_quota.cpus"),
+        value: f.known(name::CGROUP_CPU_QUOTA_CPUS),
         ..Evidence::of(Metric::Quota)
     };
     if !throttled(f) {
-        let stopped = f.known("throttle.seconds")?;
+        let stopped = f.known(name::THROTTLE_SECONDS)?;
         let verdict = ruled_out(vec![limit, Evidence::figure(Metric::Throttled, stopped)]);
         // So many periods were cut short of so many.
-        let cut = f.known("throttle.throttled_periods");
+        let cut = f.known(name::THROTTLE_THROTTLED_PERIODS);
         let most = cut
             .zip(f.throttled_periods)
             .filter(|(cut, share)| *cut > 0.0 && *share > 0.0);
@@ -68,10 +69,10 @@ fn quota(f: &Facts) -> Option<Verdict> {
         f.throttled_periods
             .map(|share| Evidence::figure(Metric::PeriodsCut, share)),
     );
-    let stopped = f.known("throttle.seconds").unwrap_or(0.0);
+    let stopped = f.known(name::THROTTLE_SECONDS).unwrap_or(0.0);
     evidence.push(Evidence::figure(Metric::Throttled, stopped));
     evidence.extend(
-        f.known("throttle.levels_above")
+        f.known(name::THROTTLE_LEVELS_ABOVE)
             .filter(|above| *above > 0.0)
             .map(|above| Evidence::figure(Metric::QuotaLevelsAbove, above)),
     );
@@ -110,12 +111,12 @@ fn quota(f: &Facts) -> Option<Verdict> {
 /// of as many as the server uses while nothing stops it, which are those that it used and those that were stopped, and
 /// one at least.
 fn stood_still(f: &Facts) -> Option<f64> {
-    let (stops, used) = (f.a_second("throttle.seconds")?, f.server_cpus?);
+    let (stops, used) = (f.a_second(name::THROTTLE_SECONDS)?, f.server_cpus?);
     Some(stops / (stops + used).max(1.0))
 }
 
 fn affinity(f: &Facts) -> Option<Verdict> {
-    let (may, all) = (f.known("server.cpus_allowed")?, f.cpus?);
+    let (may, all) = (f.known(name::SERVER_CPUS_ALLOWED)?, f.cpus?);
     let allowed = Evidence::figure(Metric::CpusAllowed, may).out_of(all);
     if may >= all {
         return ruled_out(vec![allowed]);
@@ -137,7 +138,7 @@ fn affinity(f: &Facts) -> Option<Verdict> {
 }
 
 fn lowered(f: &Facts) -> bool {
-    f.known("server.nice").is_some_and(|nice| nice > 0.0)
+    f.known(name::SERVER_NICE).is_some_and(|nice| nice > 0.0)
         || f.weight.is_some_and(|w| w < LOW_WEIGHT.value)
 }
 
@@ -190,7 +191,7 @@ fn contention(f: &Facts) -> Option<Verdict> {
     } else {
         without(
             f,
-            &["server.nice", "cgroup.cpu_weight.version"],
+            &[name::SERVER_NICE, name::CGROUP_CPU_WEIGHT_VERSION],
             id::CPU_PRIORITY,
             told,
         )
@@ -199,7 +200,7 @@ fn contention(f: &Facts) -> Option<Verdict> {
 }
 
 fn priority(f: &Facts) -> Option<Verdict> {
-    let nice = f.known("server.nice");
+    let nice = f.known(name::SERVER_NICE);
     if nice.is_none() && f.weight.is_none() {
         return None;
     }
@@ -217,7 +218,7 @@ fn priority(f: &Facts) -> Option<Verdict> {
 /// More runnable threads than CPUs: a fact about the load, not yet a fault. CPUs that the server leaves idle are not
 /// saturated, however its threads happen to wait for one another's.
 fn saturated(f: &Facts) -> Option<Verdict> {
-    let may = f.known("server.cpus_allowed").or(f.cpus)?;
+    let may = f.known(name::SERVER_CPUS_ALLOWED).or(f.cpus)?;
     let (share, used) = (share_of(f, id::CPU_SATURATED)?, f.server_cpus?);
     let mut evidence = vec![
         Evidence::share(Metric::CpuWaitServer, share),
@@ -330,13 +331,15 @@ fn system_calls(f: &Facts) -> Option<Verdict> {
 /// Somebody who traces or audits the server, or all of the machine: each of its calls, switches or functions then does
 /// work for them.
 fn trace(f: &Facts) -> Option<Verdict> {
-    let events = f.known("tracing.events").zip(f.known("tracing.tracers"));
+    let events = f
+        .known(name::TRACING_EVENTS)
+        .zip(f.known(name::TRACING_TRACERS));
     let watched = [
-        (f.known("server.traced"), Metric::TracedProcesses),
-        (f.known("audit.rules"), Metric::AuditRules),
+        (f.known(name::SERVER_TRACED), Metric::TracedProcesses),
+        (f.known(name::AUDIT_RULES), Metric::AuditRules),
         (events.map(|on| on.0), Metric::TraceEvents),
         (events.map(|on| on.1), Metric::Tracers),
-        (f.known("tracing.programs"), Metric::TracingPrograms),
+        (f.known(name::TRACING_PROGRAMS), Metric::TracingPrograms),
     ];
     let on = watched.iter().any(|(n, _)| n.is_some_and(|n| n > 0.0));
     // Where some of it could not be seen, nothing clears it.
@@ -363,8 +366,8 @@ fn trace(f: &Facts) -> Option<Verdict> {
 
 fn mitigation(f: &Facts) -> Option<Verdict> {
     let mitigated = [
-        "server.store_bypass.mitigated",
-        "server.indirect_branch.mitigated",
+        name::SERVER_STORE_BYPASS_MITIGATED,
+        name::SERVER_INDIRECT_BRANCH_MITIGATED,
     ]
     .map(|name| f.known(name));
     let on = sum(mitigated)?;
@@ -387,10 +390,9 @@ fn creation(f: &Facts) -> Option<Verdict> {
     let share = share_of(f, id::PROCESS_CREATION)?;
     let mut evidence = vec![Evidence::share(Metric::TaskCreation, share)];
     // Calls are counted in windows and scaled up; the kernel counts all that the whole machine made.
-    let made = sum(["clone", "clone3", "fork", "vfork"]
-        .map(|call| f.known(&format!("server.call.{call}.count"))));
+    let made = sum(["clone", "clone3", "fork", "vfork"].map(|call| f.called(call)));
     let made = made
-        .map(|n| f.known("machine.forks").map_or(n, |all| n.min(all)))
+        .map(|n| f.known(name::MACHINE_FORKS).map_or(n, |all| n.min(all)))
         .and_then(|n| f.per_transaction(n));
     evidence.extend(made.map(|n| Evidence::figure(Metric::TasksMade, n)));
     judged(f, Some(share), true, false, evidence)
@@ -479,7 +481,7 @@ fn client(f: &Facts) -> Option<Verdict> {
         // CPUs that it used of those that it could: without their number, as if it were one.
         Some(busy) => reaches(Metric::ClientCpus, f.busy_cpus(busy)[1], CLIENT_FULL.value),
         None => Some(Evidence {
-            missing: vec![missing(f, "client.cpu.seconds")],
+            missing: vec![missing(f, name::CLIENT_CPU_SECONDS)],
             ..Evidence::of(Metric::Missing)
         }),
     };

@@ -6,6 +6,7 @@ use fingerpost_record::cause::thresholds::{
     OTHERS_BESIDE_OURS, OTHERS_RATE, PAGES_SWAPPED, SEGMENTS_AGAIN,
 };
 use fingerpost_record::paths::Share;
+use fingerpost_record::reading::name;
 use fingerpost_record::{Evidence, Metric, Readings, Status};
 
 use super::counts;
@@ -35,7 +36,7 @@ fn figures(f: &Facts) -> Vec<Evidence> {
 }
 
 pub(super) fn throttle(f: &Facts) -> Option<Verdict> {
-    let set = f.known("cgroup.disk_limits");
+    let set = f.known(name::CGROUP_DISK_LIMITS);
     let limits = set.map(|n| Evidence::figure(Metric::DiskLimits, n));
     let share = share_of(f, id::STORAGE_THROTTLE);
     let held = part(f, &[Place::DiskHeld], Metric::DiskHeld);
@@ -122,7 +123,7 @@ pub(super) fn latency(f: &Facts) -> Option<Verdict> {
         f,
         f.share(places),
         true,
-        busy && !others_compete(f) && f.known("cgroup.disk_limits").is_none_or(|n| n == 0.0),
+        busy && !others_compete(f) && f.known(name::CGROUP_DISK_LIMITS).is_none_or(|n| n == 0.0),
         evidence.clone(),
     );
     match verdict {
@@ -157,15 +158,15 @@ fn on_the_way(f: &Facts) -> Option<Evidence> {
 }
 
 fn dropped(f: &Facts) -> bool {
-    lost(f.drops, f.known("tcp.retransmits"), f.transactions)
+    lost(f.drops, f.known(name::TCP_RETRANSMITS), f.transactions)
 }
 
 /// Whether readings tell of packets that were dropped, or of more that were sent again than chance makes.
 pub fn packets_lost(readings: &Readings) -> bool {
     lost(
         drops(readings),
-        readings.known("tcp.retransmits"),
-        readings.known("step.transactions").unwrap_or(0.0),
+        readings.known(name::TCP_RETRANSMITS),
+        readings.known(name::STEP_TRANSACTIONS).unwrap_or(0.0),
     )
 }
 
@@ -176,7 +177,7 @@ fn lost(drops: Option<f64>, retransmits: Option<f64>, transactions: f64) -> bool
 
 /// Why segments that were sent again clear nobody by their middle alone.
 fn may_be_lost(f: &Facts) -> Option<Evidence> {
-    let sent = f.known("tcp.retransmits").filter(|n| *n > 0.0)?;
+    let sent = f.known(name::TCP_RETRANSMITS).filter(|n| *n > 0.0)?;
     let limit = SEGMENTS_AGAIN.value * f.transactions.max(100.0);
     reaches(Metric::SegmentsSentAgain, counts::interval(sent)[1], limit)
 }
@@ -200,13 +201,13 @@ fn acks_delayed(f: &Facts) -> Option<bool> {
 }
 
 pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
-    let retransmits = f.known("tcp.retransmits");
+    let retransmits = f.known(name::TCP_RETRANSMITS);
     let rates = f
-        .known("net.in.mbit_s")
-        .zip(f.known("net.out.mbit_s"))
+        .known(name::NET_IN_MBIT_S)
+        .zip(f.known(name::NET_OUT_MBIT_S))
         .map(|(i, o)| {
-            let peak_in = f.known("net.in.peak.mbit_s").unwrap_or(i);
-            let peak = f.known("net.out.peak.mbit_s").unwrap_or(o).max(peak_in);
+            let peak_in = f.known(name::NET_IN_PEAK_MBIT_S).unwrap_or(i);
+            let peak = f.known(name::NET_OUT_PEAK_MBIT_S).unwrap_or(o).max(peak_in);
             [
                 Evidence::figure(Metric::NetworkIn, i),
                 Evidence::figure(Metric::NetworkOut, o),
@@ -234,7 +235,8 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
     }
     // What is queued and not dropped is held up as well: without followed requests only a network that limits nothing
     // is ruled out.
-    let free = f.drops.is_some() && retransmits.is_some() && f.known("net.shapers") == Some(0.0);
+    let free =
+        f.drops.is_some() && retransmits.is_some() && f.known(name::NET_SHAPERS) == Some(0.0);
     match judged(
         f,
         share,
@@ -262,12 +264,14 @@ pub(super) fn delay(f: &Facts) -> Option<Verdict> {
 /// A handshake that finds the queue full is repeated after a second: what that costs lies outside of what is followed.
 pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
     let listen = f
-        .known("tcp.listen_overflows")
+        .known(name::TCP_LISTEN_OVERFLOWS)
         .into_iter()
-        .chain(f.known("tcp.listen_drops"))
+        .chain(f.known(name::TCP_LISTEN_DROPS))
         .reduce(f64::max);
-    let overflows = sum([listen, f.known("tcp.request_queue_drops")])?;
-    let accept = f.known("accept.queue.max").zip(f.known("accept.backlog"));
+    let overflows = sum([listen, f.known(name::TCP_REQUEST_QUEUE_DROPS)])?;
+    let accept = f
+        .known(name::ACCEPT_QUEUE_MAX)
+        .zip(f.known(name::ACCEPT_BACKLOG));
     let mut evidence = vec![Evidence::figure(Metric::QueueOverflows, overflows)];
     evidence
         .extend(accept.map(|(most, may)| Evidence::figure(Metric::AcceptQueue, most).out_of(may)));
@@ -311,7 +315,7 @@ pub(super) fn peer(f: &Facts) -> Option<Verdict> {
         false,
         evidence,
     );
-    without(f, &["tcp.delayed_acks"], id::NETWORK_DELAY, verdict)
+    without(f, &[name::TCP_DELAYED_ACKS], id::NETWORK_DELAY, verdict)
 }
 
 /// Major faults under memory pressure. A major fault is also how a program's own code is first read: only many of them,
@@ -329,7 +333,8 @@ fn reads_again(f: &Facts) -> bool {
 }
 
 pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
-    let swapped = sum(["memory.swap_in.pages", "memory.swap_out.pages"].map(|name| f.known(name)));
+    let swapped =
+        sum([name::MEMORY_SWAP_IN_PAGES, name::MEMORY_SWAP_OUT_PAGES].map(|name| f.known(name)));
     let swapped = swapped.and_then(|n| f.per_second(n));
     let figure = |metric, value: Option<f64>| value.map(|value| Evidence::figure(metric, value));
     let limited = |(most, used): (f64, f64)| {
@@ -339,8 +344,8 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
         ]
     };
     let limits = f
-        .known("cgroup.memory.limit.bytes")
-        .zip(f.known("cgroup.memory.used.bytes"))
+        .known(name::CGROUP_MEMORY_LIMIT_BYTES)
+        .zip(f.known(name::CGROUP_MEMORY_USED_BYTES))
         .map(limited);
     let mut evidence: Vec<Evidence> = part(f, &[Place::Memory], Metric::MemoryWait)
         .into_iter()
@@ -397,7 +402,7 @@ const WITH_THE_DISK: [Place; 4] = [
 ];
 
 pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
-    let faults = Evidence::figure(Metric::MinorFaults, f.each("server.faults.minor")?);
+    let faults = Evidence::figure(Metric::MinorFaults, f.each(name::SERVER_FAULTS_MINOR)?);
     Some(Verdict {
         status: Status::NotObserved,
         share: 0.0,

@@ -2,6 +2,7 @@
 //! is wrong.
 
 use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
 use fingerpost_record::{Evidence, Finding, Metric, Readings, Status};
 
 use crate::packets_lost;
@@ -64,7 +65,7 @@ fn idle(totals: &Readings) -> Option<f64> {
     let of = |names: &[&str]| {
         names
             .iter()
-            .filter_map(|name| totals.known(&format!("cpu.{name}.seconds")))
+            .filter_map(|name| totals.known_as(&format!("cpu.{name}.seconds")))
             .sum::<f64>()
     };
     let all = of(&["user", "system", "interrupts", "idle", "iowait", "steal"]);
@@ -73,7 +74,7 @@ fn idle(totals: &Readings) -> Option<f64> {
 
 /// Whether packets were dropped or sent again, or a queueing discipline of this host limits a rate.
 fn holds_back(totals: &Readings) -> bool {
-    packets_lost(totals) || totals.known("net.shapers").is_some_and(|set| set > 0.0)
+    packets_lost(totals) || totals.known(name::NET_SHAPERS).is_some_and(|set| set > 0.0)
 }
 
 #[cfg(test)]

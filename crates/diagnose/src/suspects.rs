@@ -3,6 +3,7 @@
 
 use fingerpost_record::cause::id;
 use fingerpost_record::cause::{Cause, Need, cause};
+use fingerpost_record::reading::name;
 use fingerpost_record::{Evidence, Finding, Metric, Relation, Status};
 
 use super::chain;
@@ -38,7 +39,10 @@ pub fn suspects(facts: &Facts) -> Vec<Finding> {
     };
     let mut found: Vec<Finding> = RULES.iter().filter_map(judged).collect();
     // A service that listens, and nothing was asked of it.
-    if facts.known(PROGRAMS).is_some() && facts.known("accept.backlog").is_some_and(|may| may > 0.0)
+    if facts.known(PROGRAMS).is_some()
+        && facts
+            .known(name::ACCEPT_BACKLOG)
+            .is_some_and(|may| may > 0.0)
     {
         found
             .iter_mut()
@@ -74,7 +78,7 @@ fn missing(cause: &Cause, facts: &Facts) -> Option<Vec<Evidence>> {
             .is_none()
             .then(|| Evidence::of(Metric::NotFollowed)),
         Need::Reading(name) => {
-            facts.readings?.why_missing(name)?;
+            facts.readings?.why_missing(name.as_str())?;
             Some(Evidence {
                 missing: vec![judging::missing(facts, name)],
                 ..Evidence::of(Metric::Missing)

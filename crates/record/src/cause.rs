@@ -105,11 +105,6 @@ mod tests {
                 c.name,
                 c.follows
             );
-            for need in c.needs {
-                if let Need::Reading(name) = need {
-                    assert!(name.contains('.'), "{}: {name}", c.name);
-                }
-            }
         }
         assert_eq!(
             (label("cpu.quota"), words("nobody.knows")),

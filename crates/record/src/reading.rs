@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::Observation;
 
+pub mod name;
+
+pub use name::Name;
+
 /// Why an observer has no such reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -229,7 +233,12 @@ impl Readings {
     }
 
     /// One reading where it is known.
-    pub fn known(&self, name: &str) -> Option<f64> {
+    pub fn known(&self, name: Name) -> Option<f64> {
+        self.known_as(name.as_str())
+    }
+
+    /// The same of a name that is made as it is asked for: that of a call, of a side.
+    pub fn known_as(&self, name: &str) -> Option<f64> {
         match self.values.get(name) {
             Some((value, _)) => Some(*value),
             // It counts what it meets, it was there, and it did not meet this.
@@ -277,7 +286,7 @@ impl Readings {
 
     /// Why a reading is not known; nothing where it is.
     pub fn why_missing(&self, name: &str) -> Option<Absent> {
-        if self.known(name).is_some() {
+        if self.known_as(name).is_some() {
             return None;
         }
         let observer = observer_of(name);
@@ -347,7 +356,7 @@ mod tests {
         let r = Readings::of(&all);
         assert_eq!(
             (
-                r.known("server.cpu.seconds"),
+                r.known_as("server.cpu.seconds"),
                 r.why_missing("server.cpu.seconds")
             ),
             (Some(2.0), None)
@@ -398,13 +407,16 @@ mod tests {
             "perf tracepoints",
             &[("server.call.read.count", 5.0)],
         )]);
-        assert_eq!(r.known("server.call.fsync.count"), Some(0.0));
+        assert_eq!(r.known_as("server.call.fsync.count"), Some(0.0));
         assert_eq!(
-            r.known("server.call.fsync.seconds"),
+            r.known_as("server.call.fsync.seconds"),
             None,
             "no times were read"
         );
-        assert_eq!(Readings::default().known("server.call.fsync.count"), None);
+        assert_eq!(
+            Readings::default().known_as("server.call.fsync.count"),
+            None
+        );
     }
 
     #[test]

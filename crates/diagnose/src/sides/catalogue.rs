@@ -31,6 +31,7 @@
 
 use fingerpost_record::cause::id;
 use fingerpost_record::cause::{Cause, cause};
+use fingerpost_record::reading::name;
 use fingerpost_record::{Component, Layer};
 
 use super::clues::Clues;
@@ -95,7 +96,7 @@ fn surely(holds: bool) -> Rest {
 
 /// A throttle that may hold requests up for longer than windows are open has to be set.
 fn rest_of_throttle(clues: &Clues) -> Rest {
-    if fitting::set_now(clues, "cgroup.disk_limits") {
+    if fitting::set_now(clues, name::CGROUP_DISK_LIMITS) {
         Rest::Perhaps
     } else {
         Rest::No
@@ -105,7 +106,7 @@ fn rest_of_throttle(clues: &Clues) -> Rest {
 /// A server or a client that a quota or a limit on its disk stops acknowledges late as well, and is not waited for
 /// because of that.
 fn rest_of_delay(clues: &Clues) -> Rest {
-    let stopped = given::quota(clues).speaks() || fitting::set_now(clues, "cgroup.disk_limits");
+    let stopped = given::quota(clues).speaks() || fitting::set_now(clues, name::CGROUP_DISK_LIMITS);
     surely(!stopped && signs_io::client_stopped(clues).is_none())
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use fingerpost_record::{
     Blocker, Budget, Component, Evidence, Experiment, Finding, Layer, Metric, Observation, Paths,
     Readings,
-    reading::{Missing, Way},
+    reading::{Missing, Name, Way, name},
 };
 
 use super::growth::{Growth, Pair};
@@ -257,23 +257,32 @@ impl<'a> Clues<'a> {
     }
 
     /// A total as it is (a share, a level, a count of CPUs).
-    pub fn total(&self, name: &str) -> Option<Pair> {
+    pub fn total(&self, name: Name) -> Option<Pair> {
+        self.total_as(name.as_str())
+    }
+
+    fn total_as(&self, name: &str) -> Option<Pair> {
         let [fast, slow] = &self.readings;
         // Nothing where one had it in another way: what root traced is not what a user without its rights sampled.
         (fast.way(name)? == slow.way(name)?).then_some(Pair {
-            fast: fast.known(name)?,
-            slow: slow.known(name)?,
+            fast: fast.known_as(name)?,
+            slow: slow.known_as(name)?,
         })
     }
 
     /// A total of the slower side, of a second.
-    pub fn a_second(&self, name: &str) -> Option<f64> {
-        Some(self.total(name)?.slow / self.total("elapsed.seconds")?.slow.max(1e-9))
+    pub fn a_second(&self, name: Name) -> Option<f64> {
+        Some(self.total(name)?.slow / self.total(name::ELAPSED_SECONDS)?.slow.max(1e-9))
     }
 
     /// A total divided by the transactions.
-    pub fn per_transaction(&self, name: &str) -> Option<Pair> {
-        let total = self.total(name)?;
+    pub fn per_transaction(&self, name: Name) -> Option<Pair> {
+        self.per_transaction_as(name.as_str())
+    }
+
+    /// The same of a name that is made as it is asked for.
+    pub fn per_transaction_as(&self, name: &str) -> Option<Pair> {
+        let total = self.total_as(name)?;
         let [of_fast, of_slow] = if name.starts_with(CALLS) {
             self.of_calls
         } else {
@@ -286,18 +295,18 @@ impl<'a> Clues<'a> {
     }
 
     /// Why a reading cannot be compared; nothing where it can.
-    pub fn why_missing(&self, name: &str) -> Option<Missing> {
+    pub fn why_missing(&self, name: Name) -> Option<Missing> {
         if self.total(name).is_some() {
             return None;
         }
         let on = |i: usize| {
-            let mut absent = self.readings[i].why_missing(name)?;
+            let mut absent = self.readings[i].why_missing(name.as_str())?;
             absent.side = Some(self.sides[i].0.name.to_owned());
             Some(absent)
         };
         let base_first = if self.new_is_slow { [0, 1] } else { [1, 0] };
         Some(Missing {
-            reading: name.to_owned(),
+            reading: name.into(),
             of: base_first.into_iter().filter_map(on).collect(),
             compared: true,
         })
@@ -308,7 +317,7 @@ impl<'a> Clues<'a> {
         let word = |on: f64| if on > 0.0 { "on" } else { "off" };
         let told = changed.iter().any(|c| c.what == "query_cache");
         let cache = self
-            .total("step.query_cache")
+            .total(name::STEP_QUERY_CACHE)
             .map(|pair| self.base_first(pair))
             .filter(|[b, n]| b != n && !told);
         self.changed = changed;
@@ -323,19 +332,19 @@ impl<'a> Clues<'a> {
 
     /// A total per transaction, with the number of independent events that it is the sum of: no more than the
     /// transactions.
-    pub fn growth(&self, name: &str) -> Option<Growth> {
+    pub fn growth(&self, name: Name) -> Option<Growth> {
         self.growth_of(self.per_transaction(name)?, &[name])
     }
 
     /// The same of a sum of totals.
-    pub fn growth_of(&self, pair: Pair, names: &[&str]) -> Option<Growth> {
+    pub fn growth_of(&self, pair: Pair, names: &[Name]) -> Option<Growth> {
         let counts = |i: usize| {
             names
                 .iter()
-                .filter_map(|name| self.readings[i].known(name))
+                .filter_map(|name| self.readings[i].known(*name))
                 .reduce(|sum, n| sum + n)
         };
-        let calls = names.iter().any(|name| name.starts_with(CALLS));
+        let calls = names.iter().any(|name| name.as_str().starts_with(CALLS));
         self.growth_by([counts(0)?, counts(1)?], pair, calls)
     }
 
@@ -415,7 +424,7 @@ impl<'a> Clues<'a> {
     /// System calls of the server per transaction, all kinds together.
     pub fn calls_per_transaction(&self) -> Option<Pair> {
         // Any call will do: where it was counted, all were.
-        self.total("server.call.read.count")?;
+        self.total(name::SERVER_CALL_READ_COUNT)?;
         Some(Pair::of([0, 1].map(|i| {
             all_calls(&self.readings[i], ".count").unwrap_or(0.0) / self.of_calls[i]
         })))
@@ -500,7 +509,7 @@ impl<'a> Clues<'a> {
 /// Transactions of the pass that the totals are of. A budget of followed requests averages over fewer.
 fn transactions(readings: &Readings, budget: &Budget) -> f64 {
     readings
-        .known("step.transactions")
+        .known(name::STEP_TRANSACTIONS)
         .unwrap_or(budget.transactions as f64)
         .max(1.0)
 }
@@ -528,7 +537,7 @@ fn longer(readings: &[Readings; 2], budgets: [&Budget; 2]) -> bool {
 /// that they were.
 fn share_in_windows(readings: &Readings) -> f64 {
     let counted = readings
-        .known("server.calls.in_windows")
+        .known(name::SERVER_CALLS_IN_WINDOWS)
         .zip(all_calls(readings, ".count"));
     counted
         .filter(|(_, all)| *all > 0.0)
@@ -537,14 +546,14 @@ fn share_in_windows(readings: &Readings) -> f64 {
 
 /// Seconds from one transaction of a client to its next: clients × time / transactions, by Little's law.
 fn turnaround(readings: &Readings) -> Option<f64> {
-    let turn = readings.known("step.clients")? * readings.known("step.elapsed.seconds")?
-        / readings.known("step.transactions")?;
+    let turn = readings.known(name::STEP_CLIENTS)? * readings.known(name::STEP_ELAPSED_SECONDS)?
+        / readings.known(name::STEP_TRANSACTIONS)?;
     (turn.is_finite() && turn > 0.0).then_some(turn)
 }
 
 fn turns(readings: &Readings) -> f64 {
     readings
-        .known("step.turns_per_transaction")
+        .known(name::STEP_TURNS_PER_TRANSACTION)
         .filter(|turns| *turns > 0.0)
         .unwrap_or(1.0)
 }
@@ -610,7 +619,7 @@ fn entering_of(
 ) -> Option<Entering> {
     let passes = side.steps.passes(&budget.workload, &budget.params);
     Entering::of(
-        readings.known("step.transactions")? * turns(readings),
+        readings.known(name::STEP_TRANSACTIONS)? * turns(readings),
         passes,
         readings,
         paths,

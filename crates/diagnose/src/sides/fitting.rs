@@ -2,6 +2,7 @@
 
 use fingerpost_record::cause::thresholds::{GOOD_PART, LONGER_WAIT, TWICE};
 use fingerpost_record::evidence::Held;
+use fingerpost_record::reading::Name;
 use fingerpost_record::{Component, Evidence, Layer, Metric, Quantity};
 
 use super::clues::Clues;
@@ -11,8 +12,8 @@ use super::sign::Told;
 use crate::places::Place;
 
 /// A total that must grow clearly for the cause to fit. Seconds are no events.
-pub(super) fn grows(clues: &Clues, name: &str, by: f64, metric: Metric) -> Sign {
-    let growth = if name.ends_with("seconds") {
+pub(super) fn grows(clues: &Clues, name: Name, by: f64, metric: Metric) -> Sign {
+    let growth = if name.is_seconds() {
         None
     } else {
         clues.growth(name)
@@ -23,7 +24,7 @@ pub(super) fn grows(clues: &Clues, name: &str, by: f64, metric: Metric) -> Sign 
 /// The same of a total that so many events make.
 pub(super) fn grows_by(
     clues: &Clues,
-    name: &str,
+    name: Name,
     growth: Option<Growth>,
     by: f64,
     metric: Metric,
@@ -40,12 +41,12 @@ pub(super) fn grows_by(
 }
 
 /// Whether a setting holds on the slower side only.
-pub(super) fn set_now(clues: &Clues, name: &str) -> bool {
+pub(super) fn set_now(clues: &Clues, name: Name) -> bool {
     clues.total(name).is_some_and(|p| p.slow > p.fast)
 }
 
 /// A level (not a sum over the step) that must be clearly higher for the cause to fit.
-pub(super) fn higher(clues: &Clues, name: &str, metric: Metric) -> Sign {
+pub(super) fn higher(clues: &Clues, name: Name, metric: Metric) -> Sign {
     let Some(level) = clues.total(name) else {
         return Unknown;
     };

@@ -11,26 +11,30 @@ use crate::places::Kind;
 use fingerpost_record::cause::thresholds::{
     FEW_FLUSHES, FLUSHES_MATTER, MORE_OF_A_COUNT, MOST_OF_COMMITS, NO_FLUSHES, SAME_COST,
 };
+use fingerpost_record::reading::{Name, name};
 use fingerpost_record::{Component, Evidence, Layer, Metric};
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((
-        clues.per_transaction("disk.flushes")?,
-        clues.per_transaction("disk.flush.seconds")?,
+        clues.per_transaction(name::DISK_FLUSHES)?,
+        clues.per_transaction(name::DISK_FLUSH_SECONDS)?,
     ))
 }
 
 /// Calls that flush.
-const SYNCS: [&str; 2] = ["server.call.fsync.count", "server.call.fdatasync.count"];
+const SYNCS: [Name; 2] = [
+    name::SERVER_CALL_FSYNC_COUNT,
+    name::SERVER_CALL_FDATASYNC_COUNT,
+];
 
 /// Flushes of a transaction, with how many were counted.
 pub(super) fn counted_flushes(clues: &Clues) -> Option<Growth> {
-    let calls = SYNCS.iter().filter_map(|name| clues.per_transaction(name));
+    let calls = SYNCS.iter().filter_map(|name| clues.per_transaction(*name));
     // Where the threads that serve make none, others of the server may, and the device counts them.
     let calls = calls.reduce(Pair::sum).filter(|c| c.fast + c.slow > 0.0);
     match calls {
         Some(calls) => clues.growth_of(calls, &SYNCS),
-        None => clues.growth_of(flushes(clues)?.0, &["disk.flushes"]),
+        None => clues.growth_of(flushes(clues)?.0, &[name::DISK_FLUSHES]),
     }
 }
 
@@ -80,7 +84,7 @@ const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
 /// where there are enough.
 pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
     let call = |name: &str| {
-        let of = |what: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
+        let of = |what: &str| clues.per_transaction_as(&format!("server.call.{name}.{what}"));
         Some((of("count")?, of("seconds")?))
     };
     let calls = ["fsync", "fdatasync"]
@@ -99,11 +103,14 @@ pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
     }
     let (count, seconds) = flushes(clues)?;
     clues
-        .total("disk.flushes")
+        .total(name::DISK_FLUSHES)
         .filter(|n| n.fast > FEW_FLUSHES.value && n.slow > FEW_FLUSHES.value)?;
     let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
     let times = each(seconds.slow, count.slow)? / each(seconds.fast, count.fast)?.max(1e-12);
-    Some(Cost::of(times, clues.growth_of(count, &["disk.flushes"])))
+    Some(Cost::of(
+        times,
+        clues.growth_of(count, &[name::DISK_FLUSHES]),
+    ))
 }
 
 /// How many times as long one of something takes: the value, and the upper end of its 95 % interval, which is as sure

@@ -5,16 +5,17 @@ use super::fitting::grows_by;
 use super::growth::{Growth, Pair};
 use super::sign::Sign::{self, Against, Fits, Unknown};
 use fingerpost_record::cause::thresholds::{LOW_WEIGHT, MOST_OF_OUTSIDE, TWICE};
+use fingerpost_record::reading::name;
 use fingerpost_record::{Evidence, Metric};
 
 pub(super) fn quota(clues: &Clues) -> Sign {
     // The quota stopped the server so many times.
     let stops = clues
-        .per_transaction("throttle.seconds")
-        .and_then(|pair| clues.growth_of(pair, &["throttle.throttled_periods"]));
+        .per_transaction(name::THROTTLE_SECONDS)
+        .and_then(|pair| clues.growth_of(pair, &[name::THROTTLE_THROTTLED_PERIODS]));
     grows_by(
         clues,
-        "throttle.seconds",
+        name::THROTTLE_SECONDS,
         stops,
         TWICE.value,
         Metric::ThrottledPerTransaction,
@@ -26,14 +27,14 @@ pub(super) fn quota(clues: &Clues) -> Sign {
 /// each CPU: all of the server stands still for at least the mean of its CPUs.
 pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
     let stopped = clues
-        .a_second("throttle.seconds")
+        .a_second(name::THROTTLE_SECONDS)
         .zip(clues.turnaround())
         .zip(clues.outside());
     let Some(((stopped, turn), outside)) = stopped else {
         return false;
     };
     let cpus = clues
-        .total("server.cpus_allowed")
+        .total(name::SERVER_CPUS_ALLOWED)
         .map_or(1.0, |may| may.slow.max(1.0));
     let share = (stopped / cpus).min(1.0);
     quota(clues).speaks()
@@ -42,10 +43,13 @@ pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
 }
 
 pub(super) fn affinity(clues: &Clues) -> Sign {
-    let Some(allowed) = clues.total("server.cpus_allowed").filter(|p| p.slow >= 1.0) else {
+    let Some(allowed) = clues
+        .total(name::SERVER_CPUS_ALLOWED)
+        .filter(|p| p.slow >= 1.0)
+    else {
         return Unknown;
     };
-    let idle = clues.a_second("cpu.idle.seconds");
+    let idle = clues.a_second(name::CPU_IDLE_SECONDS);
     let mut told = vec![clues.told(Metric::CpusAllowed, allowed)];
     told.extend(idle.map(|i| Evidence::figure(Metric::CpusIdle, i)));
     if allowed.slow < allowed.fast {
@@ -59,7 +63,7 @@ pub(super) fn affinity(clues: &Clues) -> Sign {
 /// the other.
 pub(super) fn priority(clues: &Clues) -> Sign {
     let nice = clues
-        .total("server.nice")
+        .total(name::SERVER_NICE)
         .map(|p| (p.slow > p.fast, clues.told(Metric::Nice, p)));
     let weight = weight(clues).map(|p| {
         (
@@ -79,8 +83,8 @@ pub(super) fn priority(clues: &Clues) -> Sign {
 /// The CPU weight of the server's group relative to the usual, where the version that it is of is known.
 pub(super) fn weight(clues: &Clues) -> Option<Pair> {
     let (weight, version) = (
-        clues.total("cgroup.cpu_weight")?,
-        clues.total("cgroup.cpu_weight.version")?,
+        clues.total(name::CGROUP_CPU_WEIGHT)?,
+        clues.total(name::CGROUP_CPU_WEIGHT_VERSION)?,
     );
     let usual = crate::facts::usual_weight;
     Some(Pair {
@@ -92,7 +96,7 @@ pub(super) fn weight(clues: &Clues) -> Option<Pair> {
 /// CPUs' worth of time that other processes used.
 pub(super) fn others_used(clues: &Clues) -> Option<Growth> {
     Some(clues.in_cpus(
-        clues.total("other.cpu.seconds")?,
-        clues.total("elapsed.seconds")?,
+        clues.total(name::OTHER_CPU_SECONDS)?,
+        clues.total(name::ELAPSED_SECONDS)?,
     ))
 }

@@ -4,6 +4,7 @@
 
 use fingerpost_record::cause::thresholds::{FILE_LOCKS, LONGER_WAIT, SAME_WORK};
 use fingerpost_record::place::Kind;
+use fingerpost_record::reading::name;
 use fingerpost_record::{Component, Layer, Metric};
 
 use super::clues::Clues;
@@ -82,7 +83,7 @@ pub(super) fn by_file_locks(clues: &Clues) -> Option<Told> {
         return None;
     };
     let locks = clues
-        .per_transaction("server.call.fcntl.count")
+        .per_transaction(name::SERVER_CALL_FCNTL_COUNT)
         .filter(|c| c.fast >= FILE_LOCKS.value && c.slow >= FILE_LOCKS.value)?;
     let slept = clues
         .places(&[Place::Sleeping])
@@ -126,7 +127,7 @@ pub(super) fn app_lock(clues: &Clues) -> Sign {
     followed(clues, &[Place::Lock], Metric::LockWait).unwrap_or_else(|| {
         grows(
             clues,
-            "server.blocked.lock.seconds",
+            name::SERVER_BLOCKED_LOCK_SECONDS,
             LONGER_WAIT.value,
             Metric::LockBlocked,
         )
@@ -135,5 +136,5 @@ pub(super) fn app_lock(clues: &Clues) -> Sign {
 
 /// Queueing disciplines that limit or delay, where the slower side alone has them or has more of them.
 pub(super) fn shapers(clues: &Clues) -> Option<Pair> {
-    clues.total("net.shapers").filter(|p| p.slow > p.fast)
+    clues.total(name::NET_SHAPERS).filter(|p| p.slow > p.fast)
 }

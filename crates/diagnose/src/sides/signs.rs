@@ -1,6 +1,7 @@
 //! What tells the causes of CPUs, kernel and memory from their neighbours.
 
 use fingerpost_record::cause::thresholds::*;
+use fingerpost_record::reading::name;
 use fingerpost_record::{Component, Evidence, Metric};
 
 use super::clues::Clues;
@@ -48,15 +49,15 @@ pub(super) fn contention(clues: &Clues) -> Sign {
 /// change.
 pub(super) fn steal(clues: &Clues) -> Sign {
     let busy = [
-        "cpu.user.seconds",
-        "cpu.system.seconds",
-        "cpu.interrupts.seconds",
+        name::CPU_USER_SECONDS,
+        name::CPU_SYSTEM_SECONDS,
+        name::CPU_INTERRUPTS_SECONDS,
     ];
     let busy = busy
         .iter()
-        .filter_map(|name| clues.total(name))
+        .filter_map(|name| clues.total(*name))
         .fold(Pair::of([0.0; 2]), Pair::sum);
-    let Some(stolen) = clues.total("cpu.steal.seconds") else {
+    let Some(stolen) = clues.total(name::CPU_STEAL_SECONDS) else {
         return Unknown;
     };
     let share = |stolen: f64, busy: f64| {
@@ -95,9 +96,12 @@ pub(super) fn mitigation(clues: &Clues) -> Sign {
         .fast()
         .host_clues(&clues.slow(), &["mitigations", TASK_MITIGATIONS]);
     let tasks = [
-        ("server.store_bypass.mitigated", "speculative store bypass"),
         (
-            "server.indirect_branch.mitigated",
+            name::SERVER_STORE_BYPASS_MITIGATED,
+            "speculative store bypass",
+        ),
+        (
+            name::SERVER_INDIRECT_BRANCH_MITIGATED,
             "indirect branch speculation",
         ),
     ];
@@ -107,7 +111,7 @@ pub(super) fn mitigation(clues: &Clues) -> Sign {
                 .then(|| Evidence::of(Metric::TaskMitigationOnSlowerSide).named(words)),
         );
     }
-    if differs.is_empty() && tasks.iter().all(|(name, _)| clues.total(name).is_none()) {
+    if differs.is_empty() && tasks.iter().all(|(name, _)| clues.total(*name).is_none()) {
         return Unknown;
     }
     let Some(fact) = differs.first() else {
@@ -182,7 +186,7 @@ fn surely_apart(clues: &Clues) -> Option<bool> {
 /// answers later makes more; what followed requests spend in its own code has neither, and tells as well where it is
 /// known.
 fn client_spared(clues: &Clues, server: f64) -> Option<Told> {
-    let counted = clues.per_transaction("client.cpu.seconds");
+    let counted = clues.per_transaction(name::CLIENT_CPU_SECONDS);
     let followed = clues
         .followed()
         .then(|| clues.parts(|layer, part| Kind::of(layer, part) == Kind::Client));
@@ -205,7 +209,7 @@ fn client_spared(clues: &Clues, server: f64) -> Option<Told> {
 fn surely_spared(clues: &Clues) -> Option<bool> {
     let server = ends(clues, user)?[0].min(ends(clues, kernel)?[0]);
     let counted = clues
-        .per_transaction("client.cpu.seconds")
+        .per_transaction(name::CLIENT_CPU_SECONDS)
         .filter(|c| c.fast > 0.0)
         .map_or(f64::INFINITY, Pair::ratio);
     let client = counted.min(ends(clues, |layer, part| Kind::of(layer, part) == Kind::Client)?[1]);
@@ -230,7 +234,7 @@ fn one_call(clues: &Clues) -> Option<(Told, bool)> {
             call,
             seconds,
             clues
-                .per_transaction(&format!("server.call.{call}.count"))?
+                .per_transaction_as(&format!("server.call.{call}.count"))?
                 .slow,
         ))
     };
@@ -292,9 +296,9 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     );
     let outside = entering.and_then(|[fast, slow]| outside_of_calls(&fast, &slow));
     told.extend(outside.into_iter().flatten());
-    let filtered = ["server.seccomp.mode", "server.seccomp.filters"]
+    let filtered = [name::SERVER_SECCOMP_MODE, name::SERVER_SECCOMP_FILTERS]
         .iter()
-        .any(|name| set_now(clues, name));
+        .any(|name| set_now(clues, *name));
     told.extend(filtered.then(|| Evidence::of(Metric::FilterOnSlowerSide)));
     told.extend(calls.map(|c| clues.told(Metric::Calls, c)));
     // Calls that map and unmap memory get slower with the number of its pages, and faults are no calls.
@@ -348,9 +352,9 @@ pub(super) fn entry(clues: &Clues) -> Sign {
 pub(super) fn memory_limit(clues: &Clues) -> Sign {
     let mut signs = Vec::new();
     for (name, metric) in [
-        ("memory.swap_in.pages", Metric::PagesSwappedIn),
-        ("server.faults.major", Metric::MajorFaultsPerTransaction),
-        ("memory.direct_reclaim.pages", Metric::PagesReclaimed),
+        (name::MEMORY_SWAP_IN_PAGES, Metric::PagesSwappedIn),
+        (name::SERVER_FAULTS_MAJOR, Metric::MajorFaultsPerTransaction),
+        (name::MEMORY_DIRECT_RECLAIM_PAGES, Metric::PagesReclaimed),
     ] {
         match grows(clues, name, MORE_OF_A_COUNT.value, metric) {
             fits @ Fits(_) => return fits,
@@ -359,7 +363,7 @@ pub(super) fn memory_limit(clues: &Clues) -> Sign {
     }
     match grows(
         clues,
-        "psi.memory.some.seconds",
+        name::PSI_MEMORY_SOME_SECONDS,
         MORE_OF_A_COUNT.value,
         Metric::MemoryStalled,
     ) {
@@ -379,13 +383,15 @@ pub(super) fn page_size(clues: &Clues) -> Sign {
     let mut facts = clues
         .fast()
         .host_clues(&clues.slow(), &["transparent huge pages"]);
-    let off = set_now(clues, "server.thp_disabled")
-        || clues.total("thp.always").is_some_and(|p| p.slow < p.fast);
+    let off = set_now(clues, name::SERVER_THP_DISABLED)
+        || clues
+            .total(name::THP_ALWAYS)
+            .is_some_and(|p| p.slow < p.fast);
     facts.extend((facts.is_empty() && off).then(|| Evidence::of(Metric::HugePagesOnFasterSide)));
     match (
         grows(
             clues,
-            "server.faults.minor",
+            name::SERVER_FAULTS_MINOR,
             MORE_OF_A_COUNT.value,
             Metric::MinorFaults,
         ),
@@ -396,8 +402,8 @@ pub(super) fn page_size(clues: &Clues) -> Sign {
         // counts them.
         (_, Some(_)) => Unknown,
         (_, None)
-            if clues.total("server.thp_disabled").is_none()
-                && clues.total("thp.always").is_none() =>
+            if clues.total(name::SERVER_THP_DISABLED).is_none()
+                && clues.total(name::THP_ALWAYS).is_none() =>
         {
             Unknown
         }
@@ -443,7 +449,7 @@ fn filters_are_untold(clues: &Clues) -> bool {
     let told = |[fast, slow]: [Entering; 2]| {
         slow.user - fast.user > TOLD_BY_TICKS.value * (slow.traced_user - fast.traced_user)
     };
-    set_now(clues, "server.seccomp.filters")
+    set_now(clues, name::SERVER_SECCOMP_FILTERS)
         && clues.followed()
         && !clues.entering.is_some_and(told)
 }
@@ -484,7 +490,7 @@ pub(super) fn calls(clues: &Clues) -> Sign {
 fn by_number(clues: &Clues) -> Option<f64> {
     let of = |(call, seconds): (&str, Pair)| {
         let count = clues
-            .per_transaction(&format!("server.call.{call}.count"))
+            .per_transaction_as(&format!("server.call.{call}.count"))
             .filter(|c| c.fast > 0.0)?;
         Some((
             seconds.more(),
@@ -502,15 +508,15 @@ fn by_number(clues: &Clues) -> Option<f64> {
 /// What traces or audits on the slower side only. Where some of it is not known of both, nothing speaks against it.
 pub(super) fn trace(clues: &Clues) -> Sign {
     let watched = [
-        ("server.traced", Metric::TracedProcesses),
-        ("audit.rules", Metric::AuditRules),
-        ("tracing.events", Metric::TraceEvents),
-        ("tracing.tracers", Metric::Tracers),
-        ("tracing.programs", Metric::TracingPrograms),
+        (name::SERVER_TRACED, Metric::TracedProcesses),
+        (name::AUDIT_RULES, Metric::AuditRules),
+        (name::TRACING_EVENTS, Metric::TraceEvents),
+        (name::TRACING_TRACERS, Metric::Tracers),
+        (name::TRACING_PROGRAMS, Metric::TracingPrograms),
     ];
     let known: Vec<(Pair, Metric)> = watched
         .iter()
-        .filter_map(|(name, metric)| Some((clues.total(name)?, *metric)))
+        .filter_map(|(name, metric)| Some((clues.total(*name)?, *metric)))
         .collect();
     match known.iter().find(|(pair, _)| pair.slow > pair.fast) {
         Some((pair, metric)) => Fits(vec![clues.told(*metric, *pair)]),
@@ -530,14 +536,14 @@ pub(super) fn saturated(clues: &Clues) -> Sign {
     {
         return told_of_another(other);
     }
-    let used = ["server.user.seconds", "server.kernel.seconds"]
+    let used = [name::SERVER_USER_SECONDS, name::SERVER_KERNEL_SECONDS]
         .iter()
-        .filter_map(|name| clues.total(name))
+        .filter_map(|name| clues.total(*name))
         .reduce(Pair::sum);
     let (Some(used), Some(elapsed), Some(may)) = (
         used,
-        clues.total("elapsed.seconds"),
-        clues.total("server.cpus_allowed"),
+        clues.total(name::ELAPSED_SECONDS),
+        clues.total(name::SERVER_CPUS_ALLOWED),
     ) else {
         return Unknown;
     };

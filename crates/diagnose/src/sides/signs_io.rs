@@ -5,6 +5,7 @@ use fingerpost_record::cause::thresholds::{
     MANY_DELAYED, MANY_OVERFLOWS, MORE_BESIDE, MORE_OF_A_COUNT, MOST_OF_CHANGE, MOST_PASSES,
     OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
 };
+use fingerpost_record::reading::{Name, name};
 use fingerpost_record::{Component, Evidence, Layer, Metric, Quantity};
 
 use super::clues::Clues;
@@ -38,7 +39,7 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
         }
         None => {}
     }
-    let Some(others) = clues.total("other.disk.bytes") else {
+    let Some(others) = clues.total(name::OTHER_DISK_BYTES) else {
         return Unknown;
     };
     let told = vec![clues.told(Metric::OtherDiskBytes, others)];
@@ -78,7 +79,7 @@ fn always_beside(clues: &Clues) -> bool {
 }
 
 pub(super) fn throttle(clues: &Clues) -> Sign {
-    if set_now(clues, "cgroup.disk_limits") {
+    if set_now(clues, name::CGROUP_DISK_LIMITS) {
         return Fits(vec![Evidence::of(Metric::DiskLimitOnSlowerSide)]);
     }
     if let Some(sign) = followed(clues, &[Place::DiskHeld], Metric::DiskHeld) {
@@ -93,7 +94,7 @@ pub(super) fn throttle(clues: &Clues) -> Sign {
         ];
         return growth::against(told, at_most < DEARER_SYNC.value);
     }
-    let Some(busy) = clues.a_second("disk.busy.seconds") else {
+    let Some(busy) = clues.a_second(name::DISK_BUSY_SECONDS) else {
         return Unknown;
     };
     let told = vec![Evidence::figure(Metric::DiskBusy, busy)];
@@ -113,7 +114,7 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
             (sign, _) => sign,
         };
     }
-    let (busy, cost) = (clues.a_second("disk.busy.seconds"), flush_cost(clues));
+    let (busy, cost) = (clues.a_second(name::DISK_BUSY_SECONDS), flush_cost(clues));
     let flush: Told = cost
         .map(|cost| Evidence::figure(Metric::FlushCost, cost.times))
         .into_iter()
@@ -131,7 +132,7 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
 
 /// A count that costs so many seconds each: whether its growth makes most of the time that transactions take longer.
 /// One that makes less, and more than next to nothing, does not clear it: each may have cost more than the least.
-fn costs(clues: &Clues, name: &str, each: f64, metric: Metric) -> Sign {
+fn costs(clues: &Clues, name: Name, each: f64, metric: Metric) -> Sign {
     let Some(pair) = clues.per_transaction(name) else {
         return Unknown;
     };
@@ -172,18 +173,18 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
         return Fits(vec![told]);
     }
     let many = clues
-        .per_transaction("tcp.listen_overflows")
+        .per_transaction(name::TCP_LISTEN_OVERFLOWS)
         .is_some_and(|pair| pair.slow >= MANY_OVERFLOWS.value);
     match costs(
         clues,
-        "tcp.listen_overflows",
+        name::TCP_LISTEN_OVERFLOWS,
         HANDSHAKE_AGAIN.value,
         Metric::QueueOverflows,
     ) {
         Fits(told) => Fits(told),
         _ if many => grows(
             clues,
-            "tcp.listen_overflows",
+            name::TCP_LISTEN_OVERFLOWS,
             MORE_OF_A_COUNT.value,
             Metric::QueueOverflows,
         ),
@@ -197,24 +198,24 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
 /// longer than anybody looks.
 fn not_let_in(clues: &Clues) -> Option<Evidence> {
     let (clients, each) = (
-        clues.total("connecting.mean")?,
-        clues.per_transaction("elapsed.seconds")?,
+        clues.total(name::CONNECTING_MEAN)?,
+        clues.per_transaction(name::ELAPSED_SECONDS)?,
     );
     let waited = Pair {
         fast: clients.fast * each.fast,
         slow: clients.slow * each.slow,
     };
     let overflows = clues
-        .total("tcp.listen_overflows")
+        .total(name::TCP_LISTEN_OVERFLOWS)
         .is_some_and(|p| p.slow > p.fast);
-    let backlog = clues.total("accept.backlog").filter(|b| b.slow > 0.0);
+    let backlog = clues.total(name::ACCEPT_BACKLOG).filter(|b| b.slow > 0.0);
     let full = backlog
-        .zip(clues.total("accept.queue.max"))
+        .zip(clues.total(name::ACCEPT_QUEUE_MAX))
         .is_some_and(|(may, most)| most.slow >= may.slow);
     // A queue that is shorter than the number of clients is full between two looks as well.
     let shorter = backlog
         .filter(|may| may.slow < may.fast)
-        .zip(clues.total("step.clients"));
+        .zip(clues.total(name::STEP_CLIENTS));
     let short = shorter.is_some_and(|(may, clients)| may.slow < clients.slow);
     let most =
         waited.more() >= MOST_OF_CHANGE.value * clues.turn().more().max(0.0) && waited.more() > 0.0;
@@ -231,9 +232,9 @@ fn lost(clues: &Clues) -> Option<(Told, bool)> {
         _ => None,
     };
     let more = |name| clues.per_transaction(name).map_or(0.0, Pair::more);
-    let probes = more("tcp.retransmits") < MOST_OF_CHANGE.value * more("tcp.delayed_acks");
-    fits("net.drops", Metric::PacketsDropped)
-        .or_else(|| fits("tcp.retransmits", Metric::SegmentsSentAgain).filter(|_| !probes))
+    let probes = more(name::TCP_RETRANSMITS) < MOST_OF_CHANGE.value * more(name::TCP_DELAYED_ACKS);
+    fits(name::NET_DROPS, Metric::PacketsDropped)
+        .or_else(|| fits(name::TCP_RETRANSMITS, Metric::SegmentsSentAgain).filter(|_| !probes))
 }
 
 /// Whether segments that were lost and sent again make the most of what transactions take longer: their requests
@@ -242,7 +243,7 @@ pub(super) fn outlast_windows(clues: &Clues) -> bool {
     lost(clues).is_some()
         && costs(
             clues,
-            "tcp.retransmits",
+            name::TCP_RETRANSMITS,
             SENT_AGAIN.value,
             Metric::SegmentsSentAgain,
         )
@@ -255,14 +256,19 @@ pub(super) fn delay(clues: &Clues) -> Sign {
         Some((told, surely)) => growth::against(told, surely),
         // So often they are a pattern, however long each was.
         None if clues
-            .per_transaction("tcp.delayed_acks")
+            .per_transaction(name::TCP_DELAYED_ACKS)
             .is_some_and(|pair| pair.slow >= MANY_DELAYED.value) =>
         {
-            grows(clues, "tcp.delayed_acks", TWICE.value, Metric::DelayedAcks)
+            grows(
+                clues,
+                name::TCP_DELAYED_ACKS,
+                TWICE.value,
+                Metric::DelayedAcks,
+            )
         }
         None => costs(
             clues,
-            "tcp.delayed_acks",
+            name::TCP_DELAYED_ACKS,
             DELAYED_ACK.value,
             Metric::DelayedAcks,
         ),
@@ -315,9 +321,11 @@ pub(super) fn shaping(clues: &Clues) -> Sign {
         _ => {}
     }
     let on_the_way = followed(clues, &[Place::OnTheWay], Metric::OnTheWay);
-    match on_the_way.unwrap_or_else(|| higher(clues, "queue.network.mean", Metric::BytesOnTheWay)) {
+    match on_the_way
+        .unwrap_or_else(|| higher(clues, name::QUEUE_NETWORK_MEAN, Metric::BytesOnTheWay))
+    {
         // Acknowledgements that come late would fit as well.
-        Fits(_) if clues.total("tcp.delayed_acks").is_none() => Unknown,
+        Fits(_) if clues.total(name::TCP_DELAYED_ACKS).is_none() => Unknown,
         sign => sign,
     }
 }
@@ -330,7 +338,7 @@ pub(super) fn peer(clues: &Clues) -> Sign {
 pub(super) fn client_saturated(clues: &Clues) -> Sign {
     // Over several passes, the share of those in which it said so.
     if clues
-        .total("step.client.saturated")
+        .total(name::STEP_CLIENT_SATURATED)
         .is_some_and(|p| p.slow > MOST_PASSES.value && p.fast < MOST_PASSES.value)
     {
         return Fits(vec![Evidence::of(Metric::ClientSaysLimitOnSlowerSide)]);
@@ -355,7 +363,7 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
 /// requests and in them: the most of the change is in its own work and in what waits for the CPUs that it has.
 fn client_does_more(clues: &Clues) -> Option<Told> {
     let work = clues
-        .per_transaction("client.cpu.seconds")
+        .per_transaction(name::CLIENT_CPU_SECONDS)
         .filter(|c| c.fast > 0.0 && c.ratio() > CLIENT_DOES_MORE.value)?;
     // Who is sent the same in more pieces reads more often: that is the server's doing.
     if clues
@@ -384,9 +392,9 @@ fn client_does_more(clues: &Clues) -> Option<Told> {
 /// stopped, all of its clients wait. The kernel adds the stops up over CPUs.
 pub(super) fn client_stopped(clues: &Clues) -> Option<Told> {
     let stopped = clues
-        .total("client.throttle.seconds")
+        .total(name::CLIENT_THROTTLE_SECONDS)
         .filter(|p| p.slow > 0.0)?;
-    let (elapsed, turn) = (clues.total("elapsed.seconds")?, clues.turn());
+    let (elapsed, turn) = (clues.total(name::ELAPSED_SECONDS)?, clues.turn());
     let share = |stopped: f64, elapsed: f64| (stopped / elapsed.max(1e-9)).min(1.0);
     let (fast, slow) = (
         share(stopped.fast, elapsed.fast),
@@ -400,9 +408,9 @@ pub(super) fn client_stopped(clues: &Clues) -> Option<Told> {
 /// The share of its CPUs that the load generator used.
 fn client_share(clues: &Clues) -> Option<Growth> {
     let (cpu, elapsed, cpus) = (
-        clues.total("client.cpu.seconds")?,
-        clues.total("elapsed.seconds")?,
-        clues.total("step.client.cpus")?,
+        clues.total(name::CLIENT_CPU_SECONDS)?,
+        clues.total(name::ELAPSED_SECONDS)?,
+        clues.total(name::STEP_CLIENT_CPUS)?,
     );
     let of_all = Pair {
         fast: elapsed.fast * cpus.fast.max(1.0),

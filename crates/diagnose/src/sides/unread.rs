@@ -2,6 +2,7 @@
 //! at most, and it is said what is missing.
 
 use fingerpost_record::cause::id;
+use fingerpost_record::reading::{Name, name};
 use fingerpost_record::{Evidence, Finding, Metric, Status};
 
 use super::clues::Clues;
@@ -10,14 +11,14 @@ use super::clues::Clues;
 struct Apart {
     cause: &'static str,
     /// Readings of which one is enough.
-    by: &'static [&'static str],
+    by: &'static [Name],
     /// The cause that would fit as well.
     other: &'static str,
 }
 
-const THROTTLED: &[&str] = &["throttle.seconds"];
+const THROTTLED: &[Name] = &[name::THROTTLE_SECONDS];
 /// The version of a weight is known where the weight is.
-const PRIORITY: &[&str] = &["server.nice", "cgroup.cpu_weight.version"];
+const PRIORITY: &[Name] = &[name::SERVER_NICE, name::CGROUP_CPU_WEIGHT_VERSION];
 
 const APART: &[Apart] = &[
     Apart {
@@ -45,7 +46,7 @@ const APART: &[Apart] = &[
 /// What is missing to tell a cause from others.
 pub(super) fn missing(cause: &str, clues: &Clues) -> Vec<Evidence> {
     let fact = |apart: &Apart| {
-        let missing = apart.by.iter().map(|name| clues.why_missing(name));
+        let missing = apart.by.iter().map(|name| clues.why_missing(*name));
         Some(Evidence {
             missing: missing.collect::<Option<_>>()?,
             ..Evidence::of(Metric::Missing).about(apart.other)

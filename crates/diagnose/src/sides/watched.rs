@@ -3,6 +3,7 @@
 
 use fingerpost_record::cause::id;
 use fingerpost_record::cause::thresholds::{CPUS_BUSY, LINK_FREE, WRITES_FREE};
+use fingerpost_record::reading::{Name, name};
 use fingerpost_record::{Evidence, Finding, Layer, Metric, Observation};
 
 use crate::steps::KnownSide;
@@ -18,9 +19,12 @@ pub fn clear(slow: KnownSide, compared: impl Fn(&Observation) -> bool) -> Vec<Fi
 }
 
 fn link(o: &Observation) -> Option<Finding> {
-    let get = |name: &str| o.totals.get(name).copied();
-    let rate = get("net.link.mbit_s").filter(|r| *r > 0.0)?;
-    let (bound, own) = (get("net.out.peak.below.mbit_s"), get("net.out.peak.mbit_s"));
+    let get = |name: Name| o.totals.get(name.as_str()).copied();
+    let rate = get(name::NET_LINK_MBIT_S).filter(|r| *r > 0.0)?;
+    let (bound, own) = (
+        get(name::NET_OUT_PEAK_BELOW_MBIT_S),
+        get(name::NET_OUT_PEAK_MBIT_S),
+    );
     let peak = own.or(bound)?;
     let fact = Evidence {
         undecided: own.is_none(),
@@ -33,11 +37,11 @@ fn link(o: &Observation) -> Option<Finding> {
 /// CPUs that were busy for most of the time had enough to do: neither the load generator nor a wait held the server
 /// back.
 fn busy(o: &Observation) -> Option<Finding> {
-    let get = |name: &str| o.totals.get(name).copied();
+    let get = |name: Name| o.totals.get(name.as_str()).copied();
     let (low, high, all) = (
-        get("cpu.used.low")?,
-        get("cpu.used.high")?,
-        get("cpu.count").filter(|n| *n > 0.0)?,
+        get(name::CPU_USED_LOW)?,
+        get(name::CPU_USED_HIGH)?,
+        get(name::CPU_COUNT).filter(|n| *n > 0.0)?,
     );
     let fact = Evidence::figure(Metric::CpusBusy, low)
         .within([low, high])
@@ -47,7 +51,7 @@ fn busy(o: &Observation) -> Option<Finding> {
 }
 
 fn writes(o: &Observation) -> Option<Finding> {
-    let written = o.totals.get("disk.written.bytes_s").copied()?;
+    let written = o.totals.get(name::DISK_WRITTEN_BYTES_S.as_str()).copied()?;
     let fact = Evidence::figure(Metric::WrittenAtMost, written).named(&o.workload);
     (written < WRITES_FREE.value)
         .then(|| Finding::ruled_out(id::STORAGE_DURABILITY, Layer::Storage, fact))

@@ -147,7 +147,7 @@ fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
         if !seen.insert(call) {
             continue;
         }
-        let Some(each) = clues.per_transaction(&format!("server.call.{call}.count")) else {
+        let Some(each) = clues.per_transaction_as(&format!("server.call.{call}.count")) else {
             continue;
         };
         let [before, after] = clues.base_first(each);

@@ -7,6 +7,7 @@ use super::sign::{Told, kernel, user};
 use fingerpost_record::cause::thresholds::{
     FEW_CALLS, FEW_FAULTS, IN_PROPORTION, MORE_ROUND_TRIPS, MORE_TO_DO, SLOWER_CODE,
 };
+use fingerpost_record::reading::name;
 use fingerpost_record::{Evidence, Metric};
 
 /// Whether user code and kernel take longer in proportion, and neither by nothing.
@@ -42,13 +43,13 @@ pub(super) fn setting(clues: &Clues) -> Option<Evidence> {
 
 /// Page faults of the server per transaction.
 pub(super) fn faults(clues: &Clues) -> Option<Growth> {
-    let minor = clues.per_transaction("server.faults.minor")?;
+    let minor = clues.per_transaction(name::SERVER_FAULTS_MINOR)?;
     let all = clues
-        .per_transaction("server.faults.major")
+        .per_transaction(name::SERVER_FAULTS_MAJOR)
         .map(|major| Pair::sum(minor, major));
     match all {
-        Some(all) => clues.growth_of(all, &["server.faults.minor", "server.faults.major"]),
-        None => clues.growth_of(minor, &["server.faults.minor"]),
+        Some(all) => clues.growth_of(all, &[name::SERVER_FAULTS_MINOR, name::SERVER_FAULTS_MAJOR]),
+        None => clues.growth_of(minor, &[name::SERVER_FAULTS_MINOR]),
     }
 }
 
@@ -66,12 +67,12 @@ pub(super) fn more_than_few(count: &Growth, by: f64, few: f64) -> [bool; 2] {
 /// so for sure.
 pub(super) fn more_to_do(clues: &Clues) -> Option<(Told, bool)> {
     if [
-        "server.thp_disabled",
-        "server.seccomp.filters",
-        "server.store_bypass.mitigated",
+        name::SERVER_THP_DISABLED,
+        name::SERVER_SECCOMP_FILTERS,
+        name::SERVER_STORE_BYPASS_MITIGATED,
     ]
     .iter()
-    .any(|name| set_now(clues, name))
+    .any(|name| set_now(clues, *name))
     {
         return Some((vec![Evidence::of(Metric::TaskSettingCosts)], true));
     }
@@ -97,7 +98,7 @@ pub(super) fn more_to_do(clues: &Clues) -> Option<(Told, bool)> {
 /// server's work, its calls, and waits for CPUs and the network again.
 pub(super) fn round_trips(clues: &Clues) -> Option<Evidence> {
     let turns = clues
-        .total("step.turns_per_transaction")
+        .total(name::STEP_TURNS_PER_TRANSACTION)
         .filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS.value)?;
     Some(clues.told(Metric::RoundTrips, turns))
 }

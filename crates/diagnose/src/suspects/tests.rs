@@ -929,7 +929,7 @@ fn a_service_of_which_nothing_is_asked_accuses_nothing() {
     let waits = || followed(&[(Layer::Network, "waiting for a peer", "", &[], [900.0; 3])]);
     let of = |totals: &[(&str, f64)]| status(&judged(&step(), totals, Some(&waits())), "peer.slow");
     let unasked = [
-        (PROGRAMS, 1.0),
+        (PROGRAMS.as_str(), 1.0),
         ("accept.queue.max", 0.0),
         ("accept.backlog", 128.0),
     ];

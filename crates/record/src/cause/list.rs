@@ -8,6 +8,7 @@ use crate::component::Component;
 use crate::findings::Layer;
 use crate::place::Place::*;
 use crate::place::{Kind, Place};
+use crate::reading::{Name, name};
 
 /// A cause.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub enum Need {
     /// Followed requests.
     Followed,
     /// A reading.
-    Reading(&'static str),
+    Reading(Name),
 }
 
 /// A cause by its name, its layer, what a table of suspects calls it and what a headline does, with what is said of
@@ -149,7 +150,11 @@ pub const CAUSES: &[Cause] = &[
         places: &[OnTheWay],
         moves: &[Kind::Network],
         tells: "data on the way, with drops or a backlog, and no late acknowledgements; CPUs idle",
-        needs: &[Followed, Reading("net.drops"), Reading("tcp.delayed_acks")],
+        needs: &[
+            Followed,
+            Reading(name::NET_DROPS),
+            Reading(name::TCP_DELAYED_ACKS),
+        ],
         thresholds: &[SEGMENTS_AGAIN, MORE_OF_A_COUNT, GOOD_PART, SENT_AGAIN],
         ..named(
             id::NETWORK_SHAPING,
@@ -174,7 +179,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[DiskOwn, DiskBesideOthers, DiskDevice],
         moves: DISKS,
         tells: "time in the device and in its queue behind the server's own I/O",
-        needs: &[Followed, Reading("disk.busy.seconds")],
+        needs: &[Followed, Reading(name::DISK_BUSY_SECONDS)],
         follows: &[id::STORAGE_DURABILITY],
         thresholds: &[DISK_BUSY, DISK_IDLE, LONGER_WAIT, GOOD_PART],
         ..named(
@@ -188,7 +193,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[DiskHeld],
         moves: DISKS,
         tells: "I/O held back before it comes to the device's queue; a limit on the group",
-        needs: &[Followed, Reading("cgroup.disk_limits")],
+        needs: &[Followed, Reading(name::CGROUP_DISK_LIMITS)],
         thresholds: &[DEARER_SYNC, DISK_BUSY],
         ..named(
             id::STORAGE_THROTTLE,
@@ -201,7 +206,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[DiskBehindOthers, DiskBesideOthers],
         moves: DISKS,
         tells: "waiting in the queue behind another's I/O, or in a device that others keep busy",
-        needs: &[Followed, Reading("other.disk.bytes")],
+        needs: &[Followed, Reading(name::OTHER_DISK_BYTES)],
         thresholds: &[
             OTHERS_RATE,
             OTHERS_BESIDE_OURS,
@@ -229,7 +234,7 @@ pub const CAUSES: &[Cause] = &[
         ],
         moves: DISKS,
         tells: "more syncs per transaction at the same cost each",
-        needs: &[Followed, Reading("server.call.fsync.count")],
+        needs: &[Followed, Reading(name::SERVER_CALL_FSYNC_COUNT)],
         follows: &[id::APP_SETTING],
         thresholds: &[
             MORE_OF_A_COUNT,
@@ -264,7 +269,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[Kernel, Making],
         moves: KERNEL,
         tells: "more system calls per request at the same cost each",
-        needs: &[Followed, Reading("server.call.read.count")],
+        needs: &[Followed, Reading(name::SERVER_CALL_READ_COUNT)],
         // A socket that takes little at a time is written to more often.
         follows: &[id::APP_BUILD, id::APP_SETTING, id::NETWORK_SHAPING],
         thresholds: &[MORE_CALLS, MORE_ROUND_TRIPS, MOST_BY_NUMBER],
@@ -302,8 +307,8 @@ pub const CAUSES: &[Cause] = &[
         tells: "waiting for a CPU that the server itself had, with the server's CPUs busy",
         needs: &[
             Followed,
-            Reading("server.user.seconds"),
-            Reading("server.cpus_allowed"),
+            Reading(name::SERVER_USER_SECONDS),
+            Reading(name::SERVER_CPUS_ALLOWED),
         ],
         follows: &[
             id::CPU_AFFINITY,
@@ -328,7 +333,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[CpuOther],
         moves: BESIDE_OTHERS,
         tells: "waiting for a CPU that a named process had, at the usual weight and nice value",
-        needs: &[Followed, Reading("other.cpu.seconds")],
+        needs: &[Followed, Reading(name::OTHER_CPU_SECONDS)],
         thresholds: &[
             MUCH_OF_CPUS,
             LITTLE_OF_CPUS,
@@ -352,7 +357,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[CpuOther],
         moves: COME_LATER,
         tells: "as contention, with a lower weight or a higher nice value",
-        needs: &[Followed, Reading("server.nice")],
+        needs: &[Followed, Reading(name::SERVER_NICE)],
         thresholds: &[LOW_WEIGHT],
         ..named(
             id::CPU_PRIORITY,
@@ -365,7 +370,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[CpuIdle, CpuServer, CpuClient, CpuUnknown],
         moves: HELD_BACK,
         tells: "waiting for a CPU while the group is throttled",
-        needs: &[Followed, Reading("throttle.seconds")],
+        needs: &[Followed, Reading(name::THROTTLE_SECONDS)],
         thresholds: &[PERIODS_CUT, TWICE, MOST_OF_OUTSIDE, MOST_OF_WAITING],
         ..named(id::CPU_QUOTA, Layer::Scheduler, "CPU quota", "a CPU quota")
     },
@@ -373,7 +378,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[CpuIdle],
         moves: HELD_BACK,
         tells: "waiting for a CPU while one idles that the server may not use; no throttling",
-        needs: &[Followed, Reading("server.cpus_allowed")],
+        needs: &[Followed, Reading(name::SERVER_CPUS_ALLOWED)],
         thresholds: &[CPUS_FULL, CPUS_IDLE],
         ..named(
             id::CPU_AFFINITY,
@@ -423,7 +428,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[Kernel, Making],
         moves: KERNEL,
         tells: "every call slower by the same amount of time, user code unchanged; seccomp, mitigations",
-        needs: &[Followed, Reading("server.call.read.count")],
+        needs: &[Followed, Reading(name::SERVER_CALL_READ_COUNT)],
         follows: &[id::KERNEL_TRACE],
         thresholds: &[
             SLOWER_CODE,
@@ -450,10 +455,10 @@ pub const CAUSES: &[Cause] = &[
         tells: "a tracer is attached to the server, audit rules are loaded, trace events or tracers are on, or others' \
             programs trace",
         needs: &[
-            Reading("server.traced"),
-            Reading("audit.rules"),
-            Reading("tracing.events"),
-            Reading("tracing.programs"),
+            Reading(name::SERVER_TRACED),
+            Reading(name::AUDIT_RULES),
+            Reading(name::TRACING_EVENTS),
+            Reading(name::TRACING_PROGRAMS),
         ],
         ..named(
             id::KERNEL_TRACE,
@@ -477,7 +482,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[User, Kernel, Making],
         moves: ON_CPU,
         tells: "user code takes longer too, and the speculation status of the tasks or the host differs",
-        needs: &[Reading("server.store_bypass.mitigated")],
+        needs: &[Reading(name::SERVER_STORE_BYPASS_MITIGATED)],
         thresholds: &[SLOWER_CODE],
         ..named(
             id::CPU_MITIGATION,
@@ -506,7 +511,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[OnTheWay, Peer],
         moves: &[Kind::Network],
         tells: "steps of 40 ms with late acknowledgements, no drops",
-        needs: &[Followed, Reading("tcp.delayed_acks")],
+        needs: &[Followed, Reading(name::TCP_DELAYED_ACKS)],
         thresholds: &[MANY_DELAYED, TWICE, DELAYED_ACK, MOST_OF_CHANGE],
         ..named(
             id::NETWORK_DELAY,
@@ -519,7 +524,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[OnTheWay],
         moves: &[Kind::Network],
         tells: "the listen queue overflows; a handshake is repeated after a second",
-        needs: &[Followed, Reading("tcp.listen_overflows")],
+        needs: &[Followed, Reading(name::TCP_LISTEN_OVERFLOWS)],
         thresholds: &[
             MORE_OF_A_COUNT,
             HANDSHAKE_AGAIN,
@@ -537,7 +542,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[Memory],
         moves: &[Kind::Memory, Kind::Faults],
         tells: "pages swapped in, reclaim, major faults, memory pressure",
-        needs: &[Followed, Reading("memory.swap_in.pages")],
+        needs: &[Followed, Reading(name::MEMORY_SWAP_IN_PAGES)],
         thresholds: &[
             MORE_OF_A_COUNT,
             PAGES_SWAPPED,
@@ -554,7 +559,7 @@ pub const CAUSES: &[Cause] = &[
     Cause {
         moves: &[Kind::Memory, Kind::UserCode, Kind::Faults],
         tells: "huge pages on one side only, and more faults on the other",
-        needs: &[Reading("server.faults.minor")],
+        needs: &[Reading(name::SERVER_FAULTS_MINOR)],
         thresholds: &[MORE_OF_A_COUNT],
         ..named(
             id::MEMORY_PAGE_SIZE,
@@ -567,7 +572,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[Client, CpuClient],
         moves: OF_CLIENT,
         tells: "the client says that it was the limit, or used its CPUs up",
-        needs: &[Followed, Reading("client.cpu.seconds")],
+        needs: &[Followed, Reading(name::CLIENT_CPU_SECONDS)],
         thresholds: &[CLIENT_FULL, MOST_PASSES, MUCH_WORK, CLIENT_DOES_MORE],
         ..named(
             id::CLIENT_SATURATED,
@@ -579,7 +584,7 @@ pub const CAUSES: &[Cause] = &[
     Cause {
         moves: ON_CPU,
         tells: "steal time, alike for all",
-        needs: &[Reading("cpu.steal.seconds")],
+        needs: &[Reading(name::CPU_STEAL_SECONDS)],
         thresholds: &[MORE_STOLEN, MORE_STOLEN_SECONDS, GOOD_PART],
         ..named(
             id::HOST_STEAL,

@@ -104,7 +104,7 @@ impl Explanation {
 pub(crate) fn programs(observations: &[Observation]) -> bool {
     observations
         .iter()
-        .any(|o| o.workload == WORKLOAD && o.totals.contains_key(PROGRAMS))
+        .any(|o| o.workload == WORKLOAD && o.totals.contains_key(PROGRAMS.as_str()))
 }
 
 /// How threads were seen.

@@ -35,7 +35,7 @@ const EVIDENCE: usize = 3;
 fn of_programs(e: &Explanation) -> bool {
     e.observations
         .iter()
-        .any(|o| o.totals.contains_key(PROGRAMS))
+        .any(|o| o.totals.contains_key(PROGRAMS.as_str()))
 }
 
 /// The screen.
@@ -584,7 +584,7 @@ mod tests {
     #[test]
     fn a_program_without_requests_is_told_as_one() {
         let text = screen(
-            &explanation(&[(PROGRAMS, 1.0), ("server.call.read.count", 1300.0)]),
+            &explanation(&[(PROGRAMS.as_str(), 1.0), ("server.call.read.count", 1300.0)]),
             &Style::default(),
         );
         assert!(
