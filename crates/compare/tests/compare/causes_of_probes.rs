@@ -429,7 +429,7 @@ fn where_the_processor_differs_too_each_cause_in_the_kernel_says_so() {
             .among(["opteron-850-linux", "g5-2.5-linux"]);
         assert_eq!(finding.status, Status::Likely, "{finding:#?}");
         assert!(
-            finding.evidence.iter().any(|fact| *fact == processor),
+            finding.evidence.contains(&processor),
             "{finding:#?}"
         );
     }
