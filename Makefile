@@ -30,7 +30,7 @@ build:
 	cargo build --release --locked
 
 test: install-test-tools
-	cargo test --workspace --lib --bins --tests --locked --no-fail-fast
+	cargo test --workspace --features fingerpost/parquet --lib --bins --tests --locked --no-fail-fast
 
 # What fits an hour of the benchmarks (bench/results list), into bench/RESULTS.md; some need root.
 bench: build
@@ -51,10 +51,10 @@ check:
 	    echo "crates/$$file has code for an architecture, and docs/release.md does not name it" >&2; bad=1; }; \
 	done; exit $${bad:-0}
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --features fingerpost/parquet --all-targets --locked -- -D warnings
 	RUSTC_WORKSPACE_WRAPPER=$$(rustc --print sysroot)/bin/clippy-driver \
 	    CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
-	    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --lib --bins --examples --locked
+	    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --features fingerpost/parquet --no-deps --lib --bins --examples --locked
 
 # As far as another architecture can be checked here: rustup target add aarch64-unknown-linux-gnu; apt install
 # gcc-aarch64-linux-gnu.
@@ -72,7 +72,8 @@ install-test-tools:
 
 # What a release is made of (docs/release.md). `dist` needs nothing but what `build` needs, and begins anew: name all
 # that is wanted in one call, as `make deb rpm image sbom`.
-dist: build
+dist:
+	cargo build --release --locked --features fingerpost/parquet
 	rm -rf $(DIST) && mkdir -p $(DIST)/man $(DIST)/$(ARCHIVE)
 	$(BIN) completions bash > $(DIST)/fingerpost.bash
 	$(BIN) completions zsh > $(DIST)/_fingerpost

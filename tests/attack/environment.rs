@@ -94,6 +94,64 @@ fn root_runs_no_program_that_others_put_into_a_directory_of_path() {
     );
 }
 
+/// Compilers and servers that root starts are dynamic, and this program's environment is theirs.
+#[test]
+fn root_starts_nothing_that_loads_code_of_others() {
+    if !is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    let (base, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (trap, mark) = (base.path().join("trap"), base.path().join("ran"));
+    fs::create_dir(&trap).unwrap();
+    let source = format!(
+        "#include <fcntl.h>\n__attribute__((constructor)) static void ran(void) {{ open(\"{}\", O_CREAT | O_WRONLY, 0600); }}\n",
+        mark.display()
+    );
+    let c = base.path().join("trap.c");
+    fs::write(&c, source).unwrap();
+    let library = trap.join("libc.so.6");
+    let built = Command::new("gcc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &c])
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "gcc is needed"
+        );
+        return eprintln!("skipped: needs gcc");
+    }
+    let ran = |name: &str, value: &str| {
+        let _ = fs::remove_file(&mark);
+        let said = Command::new(binary())
+            .args(["doctor", "--seconds", "1"])
+            .env(name, value)
+            .env("FINGERPOST_HOME", home.path())
+            .current_dir(&trap)
+            .output()
+            .unwrap();
+        assert!(said.status.code().is_some());
+        mark.exists()
+    };
+    let named = library.display().to_string();
+    assert!(
+        ran("LD_PRELOAD", &named),
+        "nothing is started that loads code"
+    );
+    fs::set_permissions(&trap, fs::Permissions::from_mode(0o1777)).unwrap();
+    let dir = trap.display().to_string();
+    for (name, value) in [
+        ("LD_PRELOAD", named.as_str()),
+        ("LD_PRELOAD", "./libc.so.6"),
+        ("LD_AUDIT", named.as_str()),
+        ("LD_LIBRARY_PATH", dir.as_str()),
+        ("LD_LIBRARY_PATH", ":/usr/lib"),
+        ("LD_LIBRARY_PATH", "."),
+    ] {
+        assert!(!ran(name, value), "{name}={value}");
+    }
+}
+
 /// The words of a server that fails are quoted: on the progress line, in the table and in the record.
 #[test]
 fn the_words_of_a_server_reach_no_terminal_as_they_are() {

@@ -5,15 +5,21 @@
 //! in the order of their names: `accounts`, which take longest, first, so that none is left alone at the end.
 
 mod accounts;
+mod completion;
 mod databases;
 mod environment;
+mod files;
 mod limits;
+mod looks;
 mod memory;
 mod mutate;
 mod others;
 mod page;
 mod records;
 mod secrets;
+mod settings;
+mod spoofed;
 mod support;
 mod text;
+mod undoing;
 mod usage;

@@ -14,6 +14,7 @@ mod corpus;
 mod databases;
 mod imports;
 mod json;
+mod library;
 mod oracle;
 mod records;
 mod requests;
@@ -51,6 +52,15 @@ impl Plan {
             seed: variable("SEED").unwrap_or(1),
             workers: variable("WORKERS").unwrap_or(1),
         }
+    }
+
+    /// One of so many parts of a kind, which in `make test` share its seconds.
+    fn share(mut self, parts: u32) -> Plan {
+        if variable("CASES").is_none() && variable("SECONDS").is_none() {
+            let now = Instant::now();
+            self.until = now + self.until.saturating_duration_since(now) / parts;
+        }
+        self
     }
 
     /// Runs `case(worker, seed)` for each seed, prints one line of figures, and fails when a case did. A case says

@@ -95,9 +95,18 @@ fn readings() -> Readings {
     Readings::by("all", "made up", totals)
 }
 
-/// What is decided about these requests: every cause with its status and its share, the parts of the budget, and those
-/// of the slowest.
-fn decided(paths: &Paths) -> (Vec<(String, Status, f64)>, Vec<(String, f64)>, Vec<f64>) {
+/// What is decided about some requests.
+#[derive(Debug, PartialEq)]
+struct Decided {
+    /// Every cause with its status and its share.
+    causes: Vec<(String, Status, f64)>,
+    /// The parts of the budget.
+    parts: Vec<(String, f64)>,
+    /// Of the difference between the slowest and the others, each part's share.
+    slow: Vec<f64>,
+}
+
+fn decided(paths: &Paths) -> Decided {
     let step = StepFigures {
         transactions: 10_000,
         elapsed_s: 10.0,
@@ -108,17 +117,17 @@ fn decided(paths: &Paths) -> (Vec<(String, Status, f64)>, Vec<(String, f64)>, Ve
     let found = suspects(&Facts::of(&step, &readings(), Some(paths)));
     let parts = budget(&step, Some(paths)).parts;
     let slow = slow_ones(paths).expect("requests were followed").parts;
-    (
-        found
+    Decided {
+        causes: found
             .into_iter()
             .map(|f| (f.cause, f.status, f.share))
             .collect(),
-        parts
+        parts: parts
             .into_iter()
             .map(|p| (p.component.name().into_owned(), p.share))
             .collect(),
-        slow.into_iter().map(|p| p.of_difference).collect(),
-    )
+        slow: slow.into_iter().map(|p| p.of_difference).collect(),
+    }
 }
 
 /// A name of the list, or one of random characters.
@@ -135,7 +144,7 @@ fn no_name_of_a_thread_or_group_changes_a_verdict() {
     let paths = followed::paths(&WAITS, 0.01);
     let expected = decided(&paths);
     assert!(
-        expected.0.iter().any(|f| f.1.accuses()),
+        expected.causes.iter().any(|f| f.1.accuses()),
         "somebody is accused: {expected:#?}"
     );
     for _ in 0..10_000 {

@@ -3,22 +3,26 @@
 //! A shell's script (`fingerpost completions SHELL`) runs the program with [`VARIABLE`] set. Nothing is measured, kept
 //! or changed then, and what cannot be read is not offered.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::Path;
 
-use clap::{Arg, Command};
-use clap_complete::engine::{
-    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
-};
-use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
+use clap::{Arg, Command, ValueHint};
+use clap_complete::engine::{self, ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, EnvCompleter, Shells};
 use fingerpost_compare::counterparts::PUBLISHED;
 use fingerpost_compare::references;
 use fingerpost_labs::prove;
 use fingerpost_record::archive::Archive;
 use fingerpost_record::cause::CAUSES;
-use fingerpost_record::text;
 
 mod bash;
+mod elvish;
+mod fish;
+mod paths;
 mod values;
+mod words;
+mod zsh;
 
 /// The variable of the environment by which a shell asks.
 pub const VARIABLE: &str = "FINGERPOST_COMPLETE";
@@ -28,8 +32,12 @@ const MOST_RUNS: usize = 100;
 /// Commands of `archive` that take runs of the archive alone: no published system, and no file.
 const OF_THE_ARCHIVE: [&str; 4] = ["export", "label", "note", "remove"];
 
-/// The shells that can ask. bash cuts words at signs that our words have in them, so that it has an adapter of its own.
-const SHELLS: [&dyn EnvCompleter; 5] = [&bash::Bash, &Elvish, &Fish, &Powershell, &Zsh];
+/// The shells that can ask. Their scripts are ours: no shell may evaluate a word of an answer, which can be a file's name
+/// that somebody else chose.
+const SHELLS: [&dyn EnvCompleter; 4] = [&bash::Bash, &elvish::Elvish, &fish::Fish, &zsh::Zsh];
+
+/// Their names.
+pub const NAMES: [&str; 4] = ["bash", "elvish", "fish", "zsh"];
 
 /// Answers a shell and ends, where one asks; `command` is the whole command line.
 pub fn answer(command: impl Fn() -> Command) {
@@ -42,6 +50,64 @@ pub fn answer(command: impl Fn() -> Command) {
 /// The shell's adapter, by its name.
 pub fn shell(name: &str) -> Option<&'static dyn EnvCompleter> {
     SHELLS.into_iter().find(|shell| shell.is(name))
+}
+
+/// A shell's script with the words that it is for in place of `NAME`, `COMPLETER`, `BIN` and `VAR`.
+fn filled(script: &str, var: &str, name: &str, bin: &str, completer: &str) -> String {
+    script
+        .replace("NAME", &name.replace('-', "_"))
+        .replace("COMPLETER", completer)
+        .replace("BIN", bin)
+        .replace("VAR", var)
+}
+
+/// What the word at `index` may be, with a line of help each.
+fn offered(
+    command: &mut Command,
+    words: Vec<OsString>,
+    index: usize,
+    dir: Option<&Path>,
+) -> io::Result<Vec<(String, String)>> {
+    let found = engine::complete(command, words, index, dir)?;
+    let with_help = found.iter().filter_map(|one| {
+        let value = one.get_value().to_str()?;
+        let help = one.get_help().map(ToString::to_string).unwrap_or_default();
+        let line = help.lines().next().unwrap_or_default().to_owned();
+        paths::is_offered(value).then(|| (value.to_owned(), line))
+    });
+    Ok(with_help.collect())
+}
+
+/// Answers a shell that gives the words as they were typed and quotes the answers itself: lines, help behind a tab.
+fn write_lines(
+    command: &mut Command,
+    words: Vec<OsString>,
+    quotes: words::Quotes,
+    dir: Option<&Path>,
+    buf: &mut dyn Write,
+) -> io::Result<()> {
+    let last = words.len().saturating_sub(1);
+    let meant = |(at, word): (usize, &OsString)| {
+        // fish takes the quotes of those before the cursor itself.
+        let typed = at == last || quotes == words::Quotes::Posix;
+        let word = word.to_str()?;
+        if typed {
+            words::meant(word, quotes)
+        } else {
+            Some(word.to_owned())
+        }
+        .map(OsString::from)
+    };
+    let Some(words) = words.iter().enumerate().map(meant).collect() else {
+        return Ok(());
+    };
+    for (value, help) in offered(command, words, last, dir)? {
+        match help.as_str() {
+            "" => writeln!(buf, "{value}")?,
+            help => writeln!(buf, "{value}\t{}", help.replace('\t', " "))?,
+        }
+    }
+    Ok(())
 }
 
 /// The command with completers of the values that have names here.
@@ -81,7 +147,12 @@ fn named(arg: Arg, command: &str) -> Arg {
                     .map(|plant| (plant.name, String::new())),
             )
         },
-        _ => return arg,
+        _ => match arg.get_value_hint() {
+            ValueHint::AnyPath => paths::any,
+            ValueHint::FilePath => paths::files,
+            ValueHint::DirPath => paths::dirs,
+            _ => return arg,
+        },
     };
     arg.add(ArgValueCompleter::new(completer))
 }
@@ -92,7 +163,7 @@ fn runs(word: &OsStr) -> Vec<CompletionCandidate> {
         .to_str()
         .is_none_or(|w| w.starts_with('.') || w.contains('/'))
     {
-        return PathCompleter::file().complete(word);
+        return paths::files(word);
     }
     let published = references::names().into_iter().map(|name| {
         (
@@ -158,13 +229,8 @@ fn beginning<T: AsRef<str>>(
     let Some(word) = word.to_str() else {
         return Vec::new();
     };
-    // A name may come from a file of somebody else: nothing of it may steer the terminal or the shell.
-    let plain = |name: &str| {
-        !name.is_empty()
-            && !name
-                .chars()
-                .any(|c| c.is_whitespace() || c.is_control() || text::misleads(c))
-    };
+    // A name may come from a file of somebody else: what is no file itself some shells quote in part only.
+    let plain = |name: &str| !name.is_empty() && paths::is_plain(name);
     let fits = all.filter(|(name, _)| name.as_ref().starts_with(word) && plain(name.as_ref()));
     fits.map(|(name, help)| {
         CompletionCandidate::new(name.as_ref()).help((!help.is_empty()).then(|| help.into()))

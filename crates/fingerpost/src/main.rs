@@ -41,6 +41,10 @@ fn main() -> ExitCode {
     if let Some(status) = fingerpost_workloads::workers::dispatch() {
         return status;
     }
+    // So are those that open and read what a watched service made.
+    if let Some(status) = fingerpost_observe::stacks::dispatch() {
+        return status;
+    }
     // And so is the process that undoes what a killed run changed.
     if let Some(status) = fingerpost_sys::guardian::dispatch() {
         return status;
@@ -53,7 +57,14 @@ fn main() -> ExitCode {
             "{shown} in PATH is not searched for programs: other users can change what lies there"
         ));
     }
+    for name in fingerpost_sys::search::harden_libraries() {
+        exit::say(&format!(
+            "a part of {name} is left out for the programs that are started: it is relative, or other users can change \
+             what lies there"
+        ));
+    }
     survive_file_size();
+    let_nobody_write();
     let arguments = match cli::parse() {
         Ok(arguments) => arguments,
         Err(status) => return status,
@@ -72,4 +83,14 @@ fn main() -> ExitCode {
 fn survive_file_size() {
     // Without the handler all is as it was before.
     let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)));
+}
+
+/// Has nothing that this process and those that it starts make be open to everybody for writing, whatever the umask
+/// was: who is to measure works in directories whose names can be seen in the arguments of its workers.
+fn let_nobody_write() {
+    use rustix::fs::Mode;
+    use rustix::process::umask;
+    // It can only be told by setting it; there is no other thread yet.
+    let given = umask(Mode::from_raw_mode(0o077));
+    umask(given | Mode::WOTH);
 }

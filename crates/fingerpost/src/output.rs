@@ -12,6 +12,8 @@ use fingerpost_record::text::clean;
 use fingerpost_report::{Format, Style, wrap};
 use serde::Serialize;
 
+use crate::exit::usage;
+
 /// How lists and verdicts are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Listing {
@@ -81,6 +83,19 @@ pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::
     let mut out = Guard::new(BufWriter::new(io::stdout().lock()), kind);
     content(&mut out)?;
     Ok(out.flush()?)
+}
+
+/// Writes what a user keeps: byte for byte into a pipe or a file. A terminal gets text only, past the guard.
+pub fn content(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    if !out.is_terminal() {
+        return Ok(out.write_all(bytes).and_then(|()| out.flush())?);
+    }
+    drop(out);
+    if std::str::from_utf8(bytes).is_err() {
+        return usage("this is no text, and is not written to a terminal; redirect it to a file");
+    }
+    write(|out| out.write_all(bytes))
 }
 
 /// Writes a page into a file, and says so. It may have gone to standard output itself.

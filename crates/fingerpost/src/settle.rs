@@ -165,6 +165,9 @@ fn planned<'a>(
         .ok_or((None, "no row that it concerns is on both sides".to_owned()))?;
     let lab =
         fingerpost_labs::courses().find(|lab| lab.rows.iter().any(|(of, _)| of.probe == row.probe));
+    if lab.is_none() && trusted::known(&row.probe).is_none() {
+        return Err((Some(row), "nothing here measures this row".to_owned()));
+    }
     let setting =
         |what: &str| lab.map_or_else(|| Some(of_rows(what).to_owned()), |lab| key_of(lab, what));
     let name = lab.map_or("it", |lab| lab.name);
@@ -201,20 +204,23 @@ fn planned<'a>(
         let Some(key) = told(&k).filter(|key| !named(key)) else {
             continue;
         };
-        trusted::taken(&key, &v).map_err(|why| (Some(row), format!("{key}={v}: {why}")))?;
+        trusted::taken(lab, &row.probe, &key, &v)
+            .map_err(|why| (Some(row), why + &trusted::allowed_by(&key)))?;
         set.push(format!("{key}={v}"));
     }
     set.extend(options.set.iter().cloned());
+    let measured = lab.map_or(row.probe.as_str(), |lab| lab.name);
     let side = |value: &str| -> Result<Vec<String>, (Option<&'a Row>, String)> {
         if is_unstated(&key, value) {
             return Ok(Vec::new());
         }
-        trusted::taken(&key, value).map_err(|why| (Some(row), format!("{key}={value}: {why}")))?;
+        trusted::taken(lab, &row.probe, &key, value)
+            .map_err(|why| (Some(row), why + &trusted::measured_by(measured, &key)))?;
         Ok(vec![format!("{key}={value}")])
     };
     let (budget, least_turns) = time(options.budget, lab);
     let args = Args {
-        name: lab.map_or_else(|| row.probe.clone(), |lab| lab.name.to_owned()),
+        name: measured.to_owned(),
         a: side(&change.base)?,
         b: side(&change.new)?,
         set,
@@ -602,7 +608,10 @@ mod tests {
         let (_, why) = planned(&comparison, &comparison.changes[0], &options())
             .err()
             .unwrap();
-        assert!(why.contains("a record may not choose a program"), "{why}");
+        assert!(
+            why.contains("a record may not choose cc=/tmp/compiler"),
+            "{why}"
+        );
 
         let launch = |placement: &str, seconds: f64| {
             let mut of = run(

@@ -736,3 +736,39 @@ fn what_is_not_there_is_said_in_one_sentence() {
         assert_eq!(explain(&home, words).status, 2, "{words:?}");
     }
 }
+
+#[test]
+fn a_service_that_does_not_answer_is_told_from_an_idle_one() {
+    let home = Home::with(&[]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let explained = |file: &str| {
+        let words = ["--port", &port, "--seconds", "0.5", "-o", file];
+        let said = explain(&home, &words);
+        assert_eq!(said.status, 0, "{}", said.err);
+        said.out
+    };
+    let idle = explained("./idle.json");
+    assert!(!idle.contains("have had no answer"), "{idle}");
+    assert_eq!(record(&home, "idle.json")["under_way"][0]["count"], 0);
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.write_all(b"question\n").unwrap();
+    let stuck = explained("./stuck.json");
+    let first = stuck.lines().nth(1).unwrap();
+    assert!(
+        first.contains("1 of 1 request under way has had no answer for")
+            && first.contains("waiting to be accepted"),
+        "{stuck}"
+    );
+    assert!(!stuck.contains("No request came to it"), "{stuck}");
+    let kept = record(&home, "stuck.json");
+    let request = &kept["under_way"][0]["requests"][0];
+    assert_eq!(request["progress"], "not_accepted");
+    assert_eq!(
+        request["client"],
+        client.local_addr().unwrap().to_string().as_str()
+    );
+    // The record alone says the same.
+    let again = explain(&home, &["./stuck.json"]);
+    assert_eq!(again.out.lines().nth(1), Some(first));
+}

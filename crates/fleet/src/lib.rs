@@ -13,6 +13,7 @@ pub mod judge;
 pub mod kubernetes;
 pub mod nodes;
 mod odd;
+#[cfg(feature = "parquet")]
 pub mod parquet;
 mod png;
 pub mod rollout;

@@ -20,7 +20,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use fingerpost_record::archive::{ArchiveError, write_whole};
-use fingerpost_record::load::LoadError;
+use fingerpost_record::load::{LoadError, valid_id};
 use fingerpost_record::text::clean_short;
 use fingerpost_record::{Run, open};
 use serde::{Deserialize, Serialize};
@@ -171,6 +171,10 @@ impl Sweep {
                 "its format is “{}”, this version reads “{SCHEMA}”",
                 manifest.schema
             )));
+        }
+        // It goes into names of jobs and into lines for a shell.
+        if !manifest.id.is_empty() {
+            valid_id(&manifest.id).map_err(|why| not_one(format!("manifest.json: {why}")))?;
         }
         Ok(Sweep {
             dir: dir.to_owned(),
@@ -370,6 +374,20 @@ mod tests {
             Sweep::create(&home.path().join("s"), Manifest::default()).is_err(),
             "what is there is not written over"
         );
+    }
+
+    #[test]
+    fn an_id_that_a_shell_could_misread_makes_no_sweep() {
+        let home = tempfile::tempdir().unwrap();
+        let manifest = Manifest {
+            schema: SCHEMA.into(),
+            id: "x'; reboot; '".into(),
+            nodes: "n1".into(),
+            ..Manifest::default()
+        };
+        let made = Sweep::create(&home.path().join("s"), manifest).unwrap();
+        let refused = Sweep::open(made.dir()).unwrap_err().to_string();
+        assert!(refused.contains("cannot be the id"), "{refused}");
     }
 
     #[test]

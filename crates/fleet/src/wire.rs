@@ -56,6 +56,23 @@ pub fn begun(line: &str) -> Option<&str> {
         .filter(|node| !node.contains(' '))
 }
 
+/// The number with which Slurm labels a line of a task (`srun --label`), and the line. Only what the line begins with is
+/// a label: what follows is the task's own, whatever it looks like.
+pub fn labelled(line: &str) -> Option<(usize, &str)> {
+    let (label, rest) = line.split_once(": ")?;
+    let digits = label.trim_start_matches(' ');
+    let number = digits.bytes().all(|b| b.is_ascii_digit());
+    Some((digits.parse().ok().filter(|_| number)?, rest))
+}
+
+/// The node that a line of ours names, whoever sent it.
+pub fn claimed(line: &str) -> Option<&str> {
+    let (_, line) = line.trim_end().split_once(MARK)?;
+    line.split(' ')
+        .next()
+        .filter(|node| crate::nodes::is_name(node))
+}
+
 /// The line that says why there is no record.
 pub fn failure(node: &str, reason: &str) -> String {
     format!(
@@ -193,6 +210,31 @@ mod tests {
                 ("n2".into(), Answer::Record(b)),
                 ("n3".into(), reason)
             ]
+        );
+    }
+
+    #[test]
+    fn a_label_is_only_what_a_line_begins_with() {
+        assert_eq!(
+            labelled("3: FINGERPOST n1 began\n"),
+            Some((3, "FINGERPOST n1 began\n"))
+        );
+        assert_eq!(labelled("  7: 12: x: y"), Some((7, "12: x: y")));
+        for none in [
+            "x 3: FINGERPOST n1 began",
+            "3:FINGERPOST",
+            "-1: x",
+            "+1: x",
+            ": x",
+            "3",
+            "n1: x",
+        ] {
+            assert_eq!(labelled(none), None, "{none}");
+        }
+        assert_eq!(claimed("x FINGERPOST n1 failed no"), Some("n1"));
+        assert_eq!(
+            [claimed("FINGERPOST ../n1 began"), claimed("n1 began")],
+            [None, None]
         );
     }
 

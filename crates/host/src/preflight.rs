@@ -1,7 +1,10 @@
 //! What the live checks found, as doubts, and the one sentence that all doubts add up to.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use fingerpost_sys::owned::random_name;
 use fingerpost_sys::system;
 use serde::Serialize;
 
@@ -53,15 +56,7 @@ impl Place {
             .find(|path| path.is_dir())
             .unwrap_or(Path::new("/"))
             .to_owned();
-        let file = path.join(format!(".fingerpost-doctor-{}", std::process::id()));
-        let written = std::fs::File::create_new(&file)
-            .and_then(|mut open| std::io::Write::write_all(&mut open, &[0; 4096]));
-        let removed = if file.exists() {
-            std::fs::remove_file(&file)
-        } else {
-            Ok(())
-        };
-        let refused = written.and(removed).err().map(|error| error.to_string());
+        let refused = written(&path).err().map(|error| error.to_string());
         Self {
             purpose,
             free_bytes: system::free_bytes(&path).unwrap_or(0),
@@ -70,6 +65,15 @@ impl Place {
             variable,
         }
     }
+}
+
+/// Writes a file there under a name that nobody can have foreseen, and removes it. Others may prepare names in a
+/// directory that is everybody's: what they have there is neither written to nor removed.
+fn written(directory: &Path) -> io::Result<()> {
+    let file = directory.join(random_name(".fingerpost-doctor-")?);
+    let mut open = File::create_new(&file)?;
+    let written = open.write_all(&[0; 4096]);
+    written.and(std::fs::remove_file(&file))
 }
 
 /// A quiet machine loses less of the fixed work's time than this; the tick and the kernel's own threads need a few

@@ -10,6 +10,7 @@ use fingerpost_report::lab::{Analysis, LabView, ServerWords};
 use fingerpost_sys::procfs;
 
 use crate::LabError;
+use crate::elsewhere::Numbers;
 use crate::rows::Definition;
 use crate::sink::Sink;
 
@@ -53,6 +54,10 @@ pub struct Setting {
     pub several: bool,
     /// Whether it names a file or a directory.
     pub path: bool,
+    /// Numbers that are taken of it where the user did not write it ([`crate::elsewhere`]), beside its words.
+    pub numbers: Numbers,
+    /// Whether nobody but the user may choose it, its words included.
+    pub by_the_user: bool,
 }
 
 impl Setting {
@@ -65,6 +70,36 @@ impl Setting {
             values: &[],
             several: false,
             path: false,
+            numbers: Numbers::None,
+            by_the_user: false,
+        }
+    }
+
+    /// The same, of which whole numbers from `low` to `high` are taken from a record too.
+    pub const fn whole(self, low: i64, high: i64) -> Setting {
+        let numbers = Numbers::Whole(low, high);
+        Setting { numbers, ..self }
+    }
+
+    /// The same, with several numbers and commas between.
+    pub const fn list(self, low: i64, high: i64) -> Setting {
+        Setting {
+            several: true,
+            ..self.whole(low, high)
+        }
+    }
+
+    /// The same, of which numbers from `low` to `high` are taken from a record too.
+    pub const fn real(self, low: f64, high: f64) -> Setting {
+        let numbers = Numbers::Real(low, high);
+        Setting { numbers, ..self }
+    }
+
+    /// The same, of which nothing is taken from a record.
+    pub const fn by_the_user(self) -> Setting {
+        Setting {
+            by_the_user: true,
+            ..self
         }
     }
 

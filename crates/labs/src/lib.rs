@@ -8,6 +8,7 @@ pub mod attribute;
 pub mod database;
 pub mod deciding;
 pub mod desktop;
+pub mod elsewhere;
 mod explained;
 pub mod flops;
 mod lab;

@@ -3,6 +3,7 @@
 
 mod counters;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_sys::cgroup::{Controller, Hierarchies, Throttlings};
@@ -236,8 +237,15 @@ impl Reading {
     }
 
     /// What other processes used: in all, and the largest five by name. What of them could not be read is not zero:
-    /// there is no total of I/O where one's may not be read, and none at all where others' processes are hidden.
-    pub fn others_since(&self, before: &Reading, ours: &BTreeSet<i32>) -> Totals {
+    /// there is no total of I/O where one's may not be read, and none at all where others' processes are hidden. A
+    /// process calls itself what it likes: where processes of several users have one name, each user's are told apart,
+    /// and `user` says whose a process is.
+    pub fn others_since(
+        &self,
+        before: &Reading,
+        ours: &BTreeSet<i32>,
+        user: impl Fn(i32) -> Option<u32>,
+    ) -> Totals {
         let mut t = Totals::new();
         if !self.processes.all {
             return t;
@@ -249,24 +257,42 @@ impl Reading {
                 .iter()
                 .filter(|(pid, _)| !ours.contains(pid))
         };
-        let cpu = others().map(|(pid, now)| {
-            (
-                now.name.as_str(),
-                Some((now.cpu_s - old(pid).map_or(0.0, |o| o.cpu_s)).max(0.0)),
-            )
-        });
-        add_by_name(&mut t, ("other.cpu", "seconds"), cpu);
+        let cpu: BTreeMap<i32, f64> = others()
+            .map(|(pid, now)| {
+                let then = old(pid).map_or(0.0, |o| o.cpu_s);
+                (*pid, (now.cpu_s - then).max(0.0))
+            })
+            .collect();
         // What a process did before the first look counts as old; of one that could not be read then, nothing is known.
-        let io = others().map(|(pid, now)| {
-            let then = old(pid).map_or(Some(0), |o| o.io_bytes);
-            (
-                now.name.as_str(),
-                now.io_bytes
+        let io: BTreeMap<i32, Option<f64>> = others()
+            .map(|(pid, now)| {
+                let then = old(pid).map_or(Some(0), |o| o.io_bytes);
+                let since = now
+                    .io_bytes
                     .zip(then)
-                    .map(|(now, then)| now.saturating_sub(then) as f64),
-            )
-        });
-        add_by_name(&mut t, ("other.disk", "bytes"), io);
+                    .map(|(now, then)| now.saturating_sub(then));
+                (*pid, since.map(|bytes| bytes as f64))
+            })
+            .collect();
+        let did = |pid: &i32| cpu[pid] > 0.0 || io[pid].is_some_and(|bytes| bytes > 0.0);
+        let names = told_apart(
+            others()
+                .filter(|(pid, _)| did(pid))
+                .map(|(pid, now)| (*pid, now.name.as_str())),
+            user,
+        );
+        let name = |pid: &i32| {
+            names
+                .get(pid)
+                .map_or(self.processes.by_pid[pid].name.as_str(), String::as_str)
+        };
+        let of_cpu = cpu.iter().map(|(pid, used)| (name(pid), Some(*used)));
+        add_by_name(&mut t, ("other.cpu", "seconds"), of_cpu);
+        add_by_name(
+            &mut t,
+            ("other.disk", "bytes"),
+            io.iter().map(|(pid, used)| (name(pid), *used)),
+        );
         t
     }
 
@@ -290,10 +316,46 @@ impl Reading {
     }
 }
 
-/// How many of the largest are told by name, of each resource; and the longest name in bytes, as a control group's is
-/// its path.
+/// How many of the largest are told by name, of each resource.
 const LARGEST: usize = 5;
-const LONGEST: usize = 150;
+/// The longest name in bytes, as a control group's is its path: a container's of Kubernetes has 191, and anybody may
+/// make one of 4095. Of a longer one the beginning, which tells whose it is, and the end are kept.
+const LONGEST: usize = 300;
+const BEGINNING: usize = 200;
+
+/// Names with their users, for processes that share one with another user's.
+fn told_apart<'a>(
+    processes: impl Iterator<Item = (i32, &'a str)>,
+    user: impl Fn(i32) -> Option<u32>,
+) -> BTreeMap<i32, String> {
+    let mut by_name: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
+    for (pid, name) in processes {
+        by_name.entry(name).or_default().push(pid);
+    }
+    let mut names = BTreeMap::new();
+    for (name, pids) in by_name.into_iter().filter(|(_, pids)| pids.len() > 1) {
+        let users: Vec<_> = pids.into_iter().map(|pid| (pid, user(pid))).collect();
+        if users.iter().any(|(_, user)| *user != users[0].1) {
+            names.extend(users.iter().map(|(pid, user)| {
+                let user = user.map_or_else(|| "unknown".to_owned(), |uid| uid.to_string());
+                (*pid, format!("{name} of user {user}"))
+            }));
+        }
+    }
+    names
+}
+
+/// A name that fits: nobody is left out for a long one.
+fn fitting(name: &str) -> Cow<'_, str> {
+    if name.len() <= LONGEST {
+        return Cow::Borrowed(name);
+    }
+    let (start, end) = (
+        name.floor_char_boundary(BEGINNING),
+        name.ceil_char_boundary(name.len() - (LONGEST - BEGINNING - "…".len())),
+    );
+    Cow::Owned(format!("{}…{}", &name[..start], &name[end..]))
+}
 
 /// Adds `PREFIX.SUFFIX`, the sum, and `PREFIX.NAME.SUFFIX` of the largest names; nothing where a value is missing,
 /// which the sum would lack.
@@ -302,15 +364,15 @@ pub(crate) fn add_by_name<'a>(
     (prefix, suffix): (&str, &str),
     values: impl Iterator<Item = (&'a str, Option<f64>)>,
 ) {
-    let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut by_name: BTreeMap<Cow<'a, str>, f64> = BTreeMap::new();
     for (name, value) in values {
         let Some(value) = value else { return };
-        *by_name.entry(name).or_default() += value;
+        *by_name.entry(fitting(name)).or_default() += value;
     }
     t.insert(format!("{prefix}.{suffix}"), by_name.values().sum());
     let mut names: Vec<_> = by_name
         .into_iter()
-        .filter(|(name, value)| *value > 0.0 && name.len() <= LONGEST)
+        .filter(|(_, value)| *value > 0.0)
         .collect();
     names.sort_by(|a, b| b.1.total_cmp(&a.1));
     t.extend(
@@ -470,7 +532,7 @@ mod tests {
         };
         let ours = BTreeSet::from([9]);
         let before = take(Some(0), 0, Some(100));
-        let all = take(Some(0), 3 * hz, Some(4196)).others_since(&before, &ours);
+        let all = take(Some(0), 3 * hz, Some(4196)).others_since(&before, &ours, |_| None);
         let expected = [
             ("other.cpu.seconds", 3.0),
             ("other.cpu.dd.seconds", 3.0),
@@ -485,7 +547,10 @@ mod tests {
         );
 
         let after = take(None, 3 * hz, Some(4196));
-        let names: Vec<String> = after.others_since(&before, &ours).into_keys().collect();
+        let names: Vec<String> = after
+            .others_since(&before, &ours, |_| None)
+            .into_keys()
+            .collect();
         assert_eq!(
             names,
             ["other.cpu.dd.seconds", "other.cpu.seconds"],
@@ -503,8 +568,41 @@ mod tests {
         );
 
         let hidden = machine_of(&[(5, "dd", 0, Some(0))]).1;
-        assert_eq!(hidden.others_since(&before, &ours), Totals::new());
+        assert_eq!(hidden.others_since(&before, &ours, |_| None), Totals::new());
         assert!(hidden.others_source(&ours).contains("hidepid"));
+    }
+
+    #[test]
+    fn who_takes_the_name_of_another_users_program_is_told_apart() {
+        let hz = ticks_per_second();
+        let take = |ticks: [u64; 4]| {
+            let [a, b, c, d] = ticks.map(|n| n * hz);
+            let of = |pid, name, ticks| (pid, name, ticks, Some(0));
+            let all = [
+                of(1, "init", 0),
+                of(5, "db", a),
+                of(6, "db", b),
+                of(7, "cc", c),
+                of(8, "cc", d),
+            ];
+            machine_of(&all).1
+        };
+        let user = |pid| Some(if pid == 6 { 1000 } else { 0 });
+        let after = take([1, 9, 1, 1]);
+        let told = after.others_since(&take([0; 4]), &BTreeSet::new(), user);
+        let expected = [
+            ("other.cpu.cc.seconds", 2.0),
+            ("other.cpu.db of user 0.seconds", 1.0),
+            ("other.cpu.db of user 1000.seconds", 9.0),
+            ("other.cpu.seconds", 12.0),
+            ("other.disk.bytes", 0.0),
+        ];
+        assert_eq!(
+            told,
+            expected
+                .map(|(name, value)| (name.to_owned(), value))
+                .into()
+        );
     }
 
     #[test]
@@ -579,7 +677,7 @@ mod tests {
         assert!(after.pressure_since(&before).values().all(|v| *v >= 0.0));
         assert!(
             after
-                .others_since(&before, &ours)
+                .others_since(&before, &ours, |_| None)
                 .contains_key("other.cpu.seconds")
         );
         assert!(limits(&paths, &groups)["machine.cpus"] >= 1.0);

@@ -122,6 +122,29 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_told_however_long_its_path_is() {
+        let pod = format!(
+            "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{}.slice/cri-containerd-{}.scope",
+            "0".repeat(36),
+            "a".repeat(64)
+        );
+        let hidden = format!("/user.slice{}", "/é".repeat(1300));
+        assert!(pod.len() > 150 && hidden.len() > 3900);
+        let neighbours = Neighbours {
+            before: Groups::new(),
+            of_service: HashSet::new(),
+        };
+        let told = neighbours.since(&groups(&[(&pod, 2.0, 0.0), (&hidden, 3.0, 0.0)]));
+        assert_eq!(told[&format!("group.cpu.{pod}.seconds")], 2.0);
+        let long = told
+            .iter()
+            .find(|(name, _)| name.contains('…'))
+            .expect("the other, shortened");
+        assert!(long.0.starts_with("group.cpu./user.slice/é") && *long.1 == 3.0);
+        assert!(long.0.len() < 330, "{}", long.0.len());
+    }
+
+    #[test]
     fn the_machine_is_read_without_a_negative() {
         let paths = Paths::system();
         let (source, totals) = Neighbours::begin(&paths, []).finish(&paths);

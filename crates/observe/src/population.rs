@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use fingerpost_sys::cgroup::members;
 use fingerpost_sys::procfs::process::{Schedstat, Status};
@@ -160,10 +161,11 @@ impl Population {
     /// Looks again, `now` seconds after the beginning: new processes and threads are added, counters of all are read.
     /// `full` reads also what takes longer: switches, status, bytes.
     pub fn look(&mut self, now: f64, full: bool) {
+        let mut budget = Budget::new();
         for (pid, parent, role) in self.descendants() {
             self.roles.insert(pid, role);
             self.look_at_process(pid, parent, now, full);
-            self.look_at_threads(pid, role, now, full);
+            self.look_at_threads(pid, role, now, full, &mut budget);
         }
     }
 
@@ -299,8 +301,11 @@ impl Population {
         }
     }
 
-    fn look_at_threads(&mut self, pid: i32, role: Role, now: f64, full: bool) {
+    fn look_at_threads(&mut self, pid: i32, role: Role, now: f64, full: bool, budget: &mut Budget) {
         for tid in sample::numbers(Path::new(&format!("/proc/{pid}/task"))) {
+            if budget.is_spent() {
+                return;
+            }
             let dir = PathBuf::from(format!("/proc/{pid}/task/{tid}"));
             let Some(stat) = sample::stat(&dir) else {
                 continue;
@@ -339,6 +344,32 @@ impl Population {
             t.last = c;
             t.seen[1] = now;
         }
+    }
+}
+
+/// What one look at threads may take: a process can have a hundred thousand of them, and each takes the kernel some
+/// microseconds a file.
+pub(crate) struct Budget {
+    end: Instant,
+    looked: usize,
+}
+
+impl Budget {
+    /// As many are looked at however long it takes, so that a busy machine leaves no thread of a usual service out.
+    const LEAST: usize = 4000;
+    const LONGEST: Duration = Duration::from_millis(500);
+
+    pub(crate) fn new() -> Budget {
+        Budget {
+            end: Instant::now() + Budget::LONGEST,
+            looked: 0,
+        }
+    }
+
+    /// Whether one more thread would be too much.
+    pub(crate) fn is_spent(&mut self) -> bool {
+        self.looked += 1;
+        self.looked > Budget::LEAST && Instant::now() > self.end
     }
 }
 

@@ -7,12 +7,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fingerpost_sys::bpf::closed::{Closed, Places};
 use fingerpost_sys::listening::sockets_of;
 use fingerpost_sys::network::namespace;
 use fingerpost_sys::sockdiag::{self, SockDiag, Tcp, Unix};
+
+/// How long the descriptors of a service may be looked at beside the first of each process.
+const BEYOND: Duration = Duration::from_millis(150);
 
 /// Sums over all samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -89,9 +92,12 @@ pub struct Listeners {
     names: HashSet<Vec<u8>>,
 }
 
-/// Inodes of the sockets that processes hold.
+/// Inodes of the sockets that processes hold; of processes with very many descriptors, those that were opened first.
 pub fn socket_inodes(pids: impl Iterator<Item = i32>) -> HashSet<u32> {
-    pids.flat_map(sockets_of).collect()
+    let mut found = HashSet::new();
+    let pids: Vec<i32> = pids.collect();
+    sockets_of(&pids, BEYOND, |_, inode| _ = found.insert(inode));
+    found
 }
 
 /// TCP ports of this process's network name space at which sockets with these inodes listen.

@@ -10,10 +10,12 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use fingerpost_record::under_way::UnderWay;
 use fingerpost_record::{Observation, Params};
 use fingerpost_sys::cgroup::{Hierarchies, members};
 use fingerpost_sys::network;
 use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::sample;
 use fingerpost_sys::trace::thread_cpu_seconds;
 use fingerpost_workloads::Subjects;
 
@@ -23,6 +25,7 @@ use crate::delays::Delayed;
 use crate::follow::Answering;
 use crate::follow::source::{self, Source};
 use crate::follow::taking::{Known, MOST_EVENTS, Recorded, Taking};
+use crate::follow::underway;
 use crate::machine::{self, Reading, Totals};
 use crate::neighbours::Neighbours;
 use crate::population::Population;
@@ -72,6 +75,8 @@ pub struct Events(Box<dyn Source + Send>);
 
 /// What the sampling thread brings back, or why there is nothing.
 type Sampling = Result<Sampled, String>;
+/// The same of the thread that looks at requests under way, with the CPU seconds that it took.
+type Looking = Result<(UnderWay, f64), String>;
 
 /// Observers attached to a workload.
 pub struct Session {
@@ -87,8 +92,11 @@ pub struct Session {
     sockets: Option<io::Result<JoinHandle<Sockets>>>,
     /// Of a service that somebody else started.
     neighbours: Option<Neighbours>,
+    window: Arc<OpenWindow>,
     /// Of one that is traced.
     stacks: Option<io::Result<JoinHandle<Sampling>>>,
+    /// Of a service that somebody else started.
+    under_way: Option<io::Result<JoinHandle<Looking>>>,
     /// At the levels that attribute.
     delays: Option<Result<Delayed, String>>,
     attach_cost: f64,
@@ -159,7 +167,10 @@ impl Prepared {
             lately,
             ..Known::default()
         };
-        self.attach_to([subject, None], || population, listens, known)
+        let (pids, groups) = (service.pids.clone(), service.groups.clone());
+        let mut session = self.attach_to([subject, None], || population, listens, known);
+        session.look_at_requests(pids, groups);
+        session
     }
 
     fn attach_to(
@@ -223,6 +234,7 @@ impl Prepared {
             // when nobody sends; on a machine that gives it no CPU for so long, watching begins without.
             let _ = begun_sampling.recv_timeout(FIRST_SAMPLE);
         }
+        let looks = Arc::clone(&window);
         let watcher = begin(&stop, &window, move |stop, window| {
             watch(population, level, taking, begun, stop, window)
         });
@@ -236,7 +248,9 @@ impl Prepared {
             watcher,
             sockets,
             neighbours,
+            window: looks,
             stacks,
+            under_way: None,
             delays,
             attach_cost: prepared + thread_cpu_seconds() - cost,
         }
@@ -302,6 +316,8 @@ pub struct Told {
     /// Which functions had the CPU, still to be unwound and named; nothing where that was not asked for, or why it
     /// could not be had.
     pub sampled: Option<Sampling>,
+    /// Requests of a service that had no answer yet, or why that is not known; nothing of other workloads.
+    pub under_way: Option<Result<UnderWay, String>>,
     /// What the next pass can be watched with.
     pub events: Option<Events>,
 }
@@ -324,6 +340,18 @@ impl Session {
     /// Attaches at once: [`Prepared::new`] and [`Prepared::attach`].
     pub fn attach(subjects: &Subjects, level: Level) -> Session {
         Prepared::new(level, None).attach(subjects, Known::default())
+    }
+
+    /// Begins to look at the requests that a service has not answered.
+    fn look_at_requests(&mut self, pids: Vec<i32>, groups: Vec<PathBuf>) {
+        let look = |stop: &Stop, window: &OpenWindow| {
+            underway::watch(pids, groups, None, |length| {
+                let asked = stop.sleep(length);
+                window.wait(stop);
+                asked
+            })
+        };
+        self.under_way = Some(begin(&self.stop, &self.window, look));
     }
 
     /// Detaches and tells what was seen. The workload's name and parameters are for the caller to fill in ([`label`]).
@@ -352,6 +380,9 @@ impl Session {
         let sampled = self
             .stacks
             .and_then(|thread| ended(thread, "samples stacks"));
+        let under_way = self
+            .under_way
+            .and_then(|thread| ended(thread, "looks at requests under way"));
         watched.population.take_over(self.population);
         let (mut threads, syscalls) = summary::totals(&watched.population, &watched.seen, elapsed);
         threads.append(&mut watched.notes);
@@ -384,7 +415,9 @@ impl Session {
             observation(
                 "others",
                 &after.others_source(&ours),
-                after.others_since(&self.before, &ours),
+                after.others_since(&self.before, &ours, |pid| {
+                    sample::status(&PathBuf::from(format!("/proc/{pid}")))?.effective_user
+                }),
             ),
             counters("limits", limits),
             observation("tracing", &tracing_source, tracing_totals),
@@ -402,11 +435,18 @@ impl Session {
             Err(why) => none("delays", &why),
         }));
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
+        let under_way = under_way.map(|told| {
+            told.map(|(under_way, cost)| {
+                found[0].self_cost += cost;
+                under_way
+            })
+        });
         Told {
             observations: found,
             recorded: watched.recorded,
             refused: None,
             sampled,
+            under_way,
             events: watched.events,
         }
     }

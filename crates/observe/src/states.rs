@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use fingerpost_sys::sample;
 
 use crate::calls::{self, Role, Wait, Waits};
-use crate::population::{Descriptors, Population};
+use crate::population::{Budget, Descriptors, Population};
 
 /// What looks at one thread's state counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,7 +31,11 @@ pub struct States {
 impl States {
     /// Looks once at every thread of the population.
     pub fn look(&mut self, population: &Population, descriptors: &mut Descriptors) {
+        let mut budget = Budget::new();
         for (&tid, thread) in &population.threads {
+            if budget.is_spent() {
+                return;
+            }
             let looks = self.threads.entry(tid).or_default();
             match state(
                 thread.pid,

@@ -149,7 +149,7 @@ fn written() -> BTreeSet<String> {
         ClientGroups::begin(&paths, Some(7), &Hierarchies::default())
             .unwrap()
             .since(),
-        after.others_since(&before, &BTreeSet::from([7])),
+        after.others_since(&before, &BTreeSet::from([7]), |_| None),
         machine::limits(&paths, &machine::groups_of(&paths, Some(7))),
         session::shaped(Ok(1)),
         session::of_windows([1.0; 3], 1.0),

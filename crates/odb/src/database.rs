@@ -1,6 +1,6 @@
 //! An open database, its readers and its writer.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use crate::engine::{
     Change, Engine, FORMAT_KEY, Keys, Layout, Reader, Store, Tables, View, Writer,
 };
 use crate::lmdb::{self, LmdbChange, LmdbView};
+use crate::making::New;
 use crate::redb::{RedbChange, RedbView};
 use crate::sqlite::{SqliteChange, SqliteView};
 use crate::value::{Cell, Entry, Listing, Part};
@@ -28,19 +29,19 @@ pub struct Database {
 enum Inner {
     Lmdb(Arc<Env>),
     /// Each reader has a connection of its own.
-    Sqlite(Mode),
+    Sqlite(sqlite::How),
     Redb(Arc<redb::File>),
 }
 
 impl Database {
     /// Opens a file for reading.
     pub fn open(file: &Path) -> Result<Database> {
-        Self::open_as(file, Mode::Read, || redb::File::open(file, false))
+        Self::open_as(file, Mode::Read, |real| redb::File::open(real, false))
     }
 
     /// Opens a file for reading and writing.
     pub fn open_for_writing(file: &Path) -> Result<Database> {
-        Self::open_as(file, Mode::Write, || redb::File::open(file, true))
+        Self::open_as(file, Mode::Write, |real| redb::File::open(real, true))
     }
 
     /// Opens a file for reading by a process that may have so many bytes of memory, page cache included, and perhaps
@@ -48,30 +49,35 @@ impl Database {
     /// it.
     pub fn open_within(file: &Path, memory: u64) -> Result<Database> {
         let cache = usize::try_from(memory / 2).unwrap_or(usize::MAX);
-        Self::open_as(file, Mode::ReadWithin, || {
-            redb::File::open_within(file, cache)
+        Self::open_as(file, Mode::ReadWithin, |real| {
+            redb::File::open_within(real, cache)
         })
     }
 
     fn open_as(
         file: &Path,
         mode: Mode,
-        redb: impl FnOnce() -> Result<redb::File>,
+        redb: impl FnOnce(&Path) -> Result<redb::File>,
     ) -> Result<Database> {
-        let engine = Self::engine_of(file)?;
+        let (engine, start) = beginning(file)?;
+        // Locks stand beside the file itself: those of a link to it would be others.
+        let real = &std::fs::canonicalize(file).map_err(Error::io("cannot open", file))?;
         let inner = match engine {
             Engine::Lmdb => {
-                Inner::Lmdb(lmdb::open(file, mode).map_err(Error::io("cannot open", file))?)
+                Inner::Lmdb(lmdb::open(real, mode).map_err(Error::io("cannot open", file))?)
             }
-            Engine::Sqlite => Inner::Sqlite(mode),
-            Engine::Redb => Inner::Redb(Arc::new(redb()?)),
+            Engine::Sqlite => Inner::Sqlite(sqlite::How {
+                mode,
+                log: start[sqlite::HAS_LOG] == 2,
+            }),
+            Engine::Redb => Inner::Redb(Arc::new(redb(real)?)),
         };
         let mut database = Database {
             store: Store {
                 engine,
                 keys: Keys::Nested,
             },
-            path: file.to_owned(),
+            path: real.to_owned(),
             inner,
         };
         let keys = database.mark().map_err(|e| {
@@ -87,56 +93,13 @@ impl Database {
 
     /// The engine of a file, from how it begins; nothing of the engine runs.
     pub fn engine_of(file: &Path) -> Result<Engine> {
-        let mut start = [0; 24];
-        // A FIFO must not be waited for.
-        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        let mut open = OpenOptions::new()
-            .read(true)
-            .custom_flags(nonblocking)
-            .open(file)
-            .map_err(Error::io("cannot open", file))?;
-        let foreign = || Error::Foreign(file.to_owned());
-        if !open
-            .metadata()
-            .map_err(Error::io("cannot look at", file))?
-            .is_file()
-        {
-            return Err(foreign());
-        }
-        open.read_exact(&mut start).map_err(|_| foreign())?;
-        match &start {
-            [
-                b'S',
-                b'Q',
-                b'L',
-                b'i',
-                b't',
-                b'e',
-                b' ',
-                b'f',
-                b'o',
-                b'r',
-                b'm',
-                b'a',
-                b't',
-                b' ',
-                b'3',
-                0,
-                ..,
-            ] => Ok(Engine::Sqlite),
-            [b'r', b'e', b'd', b'b', 0x1a, 0x0a, 0xa9, 0x0d, 0x0a, ..] => Ok(Engine::Redb),
-            // The page's header, then LMDB's magic number in the machine's byte order.
-            [.., a, b, c, d, _, _, _, _] if u32::from_ne_bytes([*a, *b, *c, *d]) == 0xBEEF_C0DE => {
-                Ok(Engine::Lmdb)
-            }
-            _ => Err(foreign()),
-        }
+        Ok(beginning(file)?.0)
     }
 
     /// Opens a file for reading that stands in a directory where others could put an engine's further files: none of
-    /// those is looked at, so nobody may write to the file meanwhile.
+    /// those is looked at, and no lock is taken, so nobody may write to the file meanwhile.
     pub fn open_alone(file: &Path) -> Result<Database> {
-        Self::open_as(file, Mode::ReadAlone, || redb::File::open(file, false))
+        Self::open_as(file, Mode::ReadAlone, redb::File::open_alone)
     }
 
     /// Reads everything in the file and tells whether all of it is as an import makes it.
@@ -148,10 +111,10 @@ impl Database {
             Inner::Lmdb(env) => {
                 verify::scan(&mut LmdbView::new(env.clone())?, self.store.keys, most)
             }
-            Inner::Sqlite(mode) => {
-                sqlite::check(&self.path, *mode)?;
+            Inner::Sqlite(how) => {
+                sqlite::check(&self.path, *how)?;
                 verify::scan(
-                    &mut SqliteView::open(&self.path, *mode)?,
+                    &mut SqliteView::open(&self.path, *how)?,
                     self.store.keys,
                     most,
                 )
@@ -174,7 +137,7 @@ impl Database {
         }
         match &self.inner {
             Inner::Lmdb(env) => of(LmdbView::new(env.clone())?),
-            Inner::Sqlite(mode) => of(SqliteView::open(&self.path, *mode)?),
+            Inner::Sqlite(how) => of(SqliteView::open(&self.path, *how)?),
             Inner::Redb(file) => of(RedbView::new(file.clone())),
         }
     }
@@ -188,7 +151,7 @@ impl Database {
     pub fn reader(&self) -> Result<Box<dyn Reader>> {
         Ok(match &self.inner {
             Inner::Lmdb(env) => walker(self.store.keys, LmdbView::new(env.clone())?),
-            Inner::Sqlite(mode) => walker(self.store.keys, SqliteView::open(&self.path, *mode)?),
+            Inner::Sqlite(how) => walker(self.store.keys, SqliteView::open(&self.path, *how)?),
             Inner::Redb(file) => walker(self.store.keys, RedbView::new(file.clone())),
         })
     }
@@ -212,8 +175,8 @@ impl Database {
                 run(&mut change, self.store.keys, job)?;
                 change.commit().map(drop)
             }
-            Inner::Sqlite(_) => {
-                let mut connection = sqlite::open(&self.path, true)?;
+            Inner::Sqlite(how) => {
+                let mut connection = sqlite::open(&self.path, true, how.log)?;
                 let transaction = connection
                     .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
                 run(&mut SqliteChange(&transaction), self.store.keys, job)?;
@@ -227,11 +190,10 @@ impl Database {
         }
     }
 
-    /// Makes a new file from what `fill` puts into it, part by part until it says that there is no more. All of it is
-    /// on disk when this returns; before that the file is good for nothing, so make it under another name and rename
-    /// it.
-    pub fn build(
-        file: &Path,
+    /// Fills a new file with what `fill` puts into it, part by part until it says that there is no more. Before this
+    /// returns the file is good for nothing, and only [`New::finish`] has all of it on disk.
+    pub(crate) fn build(
+        new: &New,
         store: Store,
         fill: &mut dyn FnMut(&mut dyn Writer) -> Result<bool>,
     ) -> Result<()> {
@@ -243,7 +205,8 @@ impl Database {
         };
         match store.engine {
             Engine::Lmdb => {
-                let env = lmdb::open(file, Mode::Bulk).map_err(Error::io("cannot make", file))?;
+                let file = new.through_descriptor();
+                let env = lmdb::create(&file).map_err(Error::io("cannot make", &file))?;
                 let mut last = None;
                 let mut more = true;
                 while more {
@@ -254,20 +217,17 @@ impl Database {
                 env.sync().map_err(Error::io("cannot sync", file))
             }
             Engine::Sqlite => {
-                let mut connection = sqlite::create(file)?;
+                let mut connection = sqlite::create(&new.by_names())?;
                 let mut more = true;
                 while more {
                     let transaction = connection.transaction()?;
                     more = parts.next(&mut SqliteChange(&transaction))?;
                     transaction.commit()?;
                 }
-                sqlite::finish(connection)?;
-                File::open(file)
-                    .and_then(|f| f.sync_all())
-                    .map_err(Error::io("cannot sync", file))
+                sqlite::finish(connection, new.file())
             }
             Engine::Redb => {
-                let database = redb::File::Write(::redb::Database::create(file)?);
+                let database = redb::create(new.file().try_clone()?)?;
                 let mut more = true;
                 while more {
                     let transaction = database.write(::redb::Durability::None)?;
@@ -278,6 +238,55 @@ impl Database {
             }
         }
     }
+}
+
+/// The engine of a file, and how the file begins; nothing of the engine runs.
+fn beginning(file: &Path) -> Result<(Engine, [u8; 24])> {
+    let mut start = [0; 24];
+    // A FIFO must not be waited for.
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut open = OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(file)
+        .map_err(Error::io("cannot open", file))?;
+    let foreign = || Error::Foreign(file.to_owned());
+    if !open
+        .metadata()
+        .map_err(Error::io("cannot look at", file))?
+        .is_file()
+    {
+        return Err(foreign());
+    }
+    open.read_exact(&mut start).map_err(|_| foreign())?;
+    let engine = match &start {
+        [
+            b'S',
+            b'Q',
+            b'L',
+            b'i',
+            b't',
+            b'e',
+            b' ',
+            b'f',
+            b'o',
+            b'r',
+            b'm',
+            b'a',
+            b't',
+            b' ',
+            b'3',
+            0,
+            ..,
+        ] => Engine::Sqlite,
+        [b'r', b'e', b'd', b'b', 0x1a, 0x0a, 0xa9, 0x0d, 0x0a, ..] => Engine::Redb,
+        // The page's header, then LMDB's magic number in the machine's byte order.
+        [.., a, b, c, d, _, _, _, _] if u32::from_ne_bytes([*a, *b, *c, *d]) == 0xBEEF_C0DE => {
+            Engine::Lmdb
+        }
+        _ => return Err(foreign()),
+    };
+    Ok((engine, start))
 }
 
 /// A file that is being made in several transactions. What the writer knows of its tables stays known.

@@ -7,6 +7,7 @@
 //! [`Database`] is an open file. [`Reader`]s take one read transaction per request. [`Database::write`] is one
 //! transaction: all of it is on disk when it returns, or nothing of it ever was.
 
+mod beside;
 mod database;
 mod ending;
 mod engine;
@@ -14,6 +15,7 @@ mod error;
 mod flat;
 mod lmdb;
 mod loaded;
+mod making;
 mod names;
 mod nested;
 mod owner;

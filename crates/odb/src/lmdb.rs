@@ -1,19 +1,15 @@
 //! LMDB: one read transaction per request, renewed rather than begun; values handed over in place.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use fingerpost_sys::lmdb::{Env, Mode, Snapshot, Write};
-use fingerpost_sys::map;
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::Result;
 use crate::engine::{Change, View};
 use crate::value::HEAD;
+use crate::{Result, beside};
 
 /// Address space that is set aside for the map, largest first: it costs nothing until it is used, but a limit may
 /// refuse it.
@@ -21,14 +17,44 @@ const MAPS: [usize; 4] = [1 << 38, 1 << 35, 1 << 32, 1 << 30];
 /// Readers at a time, in all processes.
 const READERS: u32 = 512;
 
-/// Bytes of the file of locks: 64 for each reader, and what comes before them.
-const LOCKS: i64 = (READERS as i64 + 64) * 64;
+/// Bytes of the file of locks: 64 for each reader, and what comes before them. All of them have their blocks before LMDB
+/// maps it: on a full disk the first touch of a hole would end the process with a signal.
+const LOCKS: u64 = (READERS as u64 + 64) * 64;
+const SUFFIX: &str = "-lock";
 
-/// Opens a file.
+/// Opens a file that exists. Where we may not write, no commit of ours can change what is read, and it is read without
+/// locks: those of the owner could not be shared.
 pub(crate) fn open(path: &Path, mode: Mode) -> io::Result<Arc<Env>> {
-    if mode == Mode::Write || matches!(mode, Mode::Read | Mode::ReadWithin) && path.exists() {
-        make_locks(path)?;
+    if mode == Mode::ReadAlone {
+        return with_room(path, mode);
     }
+    let _turn = beside::OPENING
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    for _ in 0..beside::ATTEMPTS {
+        let locks = if mode == Mode::Write || beside::is_writable(path) {
+            beside::ensure(path, SUFFIX, LOCKS)?
+        } else {
+            None
+        };
+        let env = match locks {
+            None if mode != Mode::Write => return with_room(path, Mode::ReadAlone),
+            _ => with_room(path, mode)?,
+        };
+        if locks.is_none_or(|locks| beside::is_still(path, SUFFIX, locks)) {
+            return Ok(env);
+        }
+    }
+    Err(io::Error::other("its file of locks changes all the time"))
+}
+
+/// Makes a database of an empty file that nobody else knows of.
+pub(crate) fn create(path: &Path) -> io::Result<Arc<Env>> {
+    with_room(path, Mode::Bulk)
+}
+
+/// Opens a file with the most address space that can be had.
+fn with_room(path: &Path, mode: Mode) -> io::Result<Arc<Env>> {
     let mut last = io::Error::other("no address space");
     for size in MAPS {
         match Env::open(path, mode, size, READERS) {
@@ -38,39 +64,6 @@ pub(crate) fn open(path: &Path, mode: Mode) -> io::Result<Arc<Env>> {
         }
     }
     Err(last)
-}
-
-/// Makes the file of locks, with its blocks. LMDB makes it with a hole in it and maps it: on a full disk its first
-/// touch would end the process with a signal.
-fn make_locks(path: &Path) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-lock");
-    let mut options = OpenOptions::new();
-    let opened = options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o644)
-        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-        .open(name);
-    let file = match opened {
-        Ok(file) => file,
-        // LMDB reads without locks where it can write nothing, and says what is wrong elsewhere.
-        Err(e)
-            if matches!(
-                Errno::from_io_error(&e),
-                Some(Errno::ROFS | Errno::ACCESS | Errno::PERM)
-            ) =>
-        {
-            return Ok(());
-        }
-        Err(e) => return Err(e),
-    };
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("its file of locks is no regular file"));
-    }
-    map::allocate(&file, LOCKS)
 }
 
 /// A reader.

@@ -4,7 +4,10 @@
 //! The row of a table with nested keys has the table's number, negated, as its row id, which the index on the keys
 //! holds too: a walk goes through the index alone, and the row itself is read for the cell at the end.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use fingerpost_sys::lmdb::Mode;
@@ -13,12 +16,18 @@ use self_cell::self_cell;
 
 use crate::engine::{Change, Piece, View};
 use crate::value::{self, Read};
-use crate::{Error, Result};
+use crate::{Error, Result, beside};
 
 /// How long a writer waits for another one.
 const BUSY: Duration = Duration::from_secs(10);
 /// The most of the file that is mapped; SQLite's own limit is a little below 2 GiB.
 const MAPPED: i64 = 0x7fff_0000;
+
+/// Where the header says whether a file has a log: two bytes, each 2 where it has.
+pub(crate) const HAS_LOG: usize = 18;
+/// The file of the memory that connections share, and so many bytes that SQLite leaves its permissions alone.
+const SHARED: &str = "-shm";
+const SHARED_BYTES: u64 = 3;
 
 /// The row that is there from the beginning has the number 0, so that those which SQLite numbers itself, the cells, are
 /// above it: it gives a new row the number after the greatest.
@@ -27,34 +36,61 @@ const SCHEMA: &str =
      CREATE UNIQUE INDEX entry_key ON entry (key);
      INSERT INTO entry (id, key, head, body) VALUES (0, CAST('/format' AS BLOB), x'', x'');";
 
+/// How a file is opened.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    pub(crate) mode: Mode,
+    /// Whether it has a log ahead of writes, and so a file of shared memory.
+    pub(crate) log: bool,
+}
+
 /// Opens a file for reading in one of the ways.
-fn open_as(path: &Path, mode: Mode) -> Result<Connection> {
-    match mode {
+fn open_as(path: &Path, how: How) -> Result<Connection> {
+    match how.mode {
         Mode::ReadAlone => open_alone(path),
         // Not mapped, as what the kernel reads ahead of a map may be more than the memory that the process has; SQLite
         // keeps what its own cache does by default.
         Mode::ReadWithin => {
-            let connection = open(path, false)?;
+            let connection = open(path, false, how.log)?;
             connection.pragma_update(None, "mmap_size", 0)?;
             Ok(connection)
         }
-        _ => open(path, false),
+        _ => open(path, false, how.log),
     }
 }
 
-/// Opens a file that exists. Without the right to write beside it, it is taken to be one that nobody writes to.
-pub(crate) fn open(path: &Path, write: bool) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection =
-        match Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE) {
-            Ok(c) if write || !c.is_readonly(rusqlite::MAIN_DB)? => c,
-            _ if write => {
-                Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?
-            }
-            _ => return open_alone(path),
+/// Opens a file that exists. Without the right to write to it, it is taken to be one that nobody writes to.
+///
+/// Of the database itself SQLite locks, beside its log, only what it shares with everybody who may read. The other locks
+/// are on the file of its shared memory, which must be its owner's alone. It is there from the first read on.
+pub(crate) fn open(path: &Path, write: bool, log: bool) -> Result<Connection> {
+    if !write && !beside::is_writable(path) {
+        return open_alone(path);
+    }
+    let _turn = beside::OPENING
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    for _ in 0..beside::ATTEMPTS {
+        let shared = if log {
+            beside::ensure(path, SHARED, SHARED_BYTES)
+                .map_err(Error::io("cannot make a file of locks beside", path))?
+        } else {
+            None
         };
-    connection.pragma_update(None, "mmap_size", MAPPED)?;
-    ready(connection)
+        if log && shared.is_none() && !write {
+            return open_alone(path);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let connection = ready(Connection::open_with_flags(path, flags)?)?;
+        connection.pragma_update(None, "mmap_size", MAPPED)?;
+        connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
+        if shared.is_none_or(|shared| beside::is_still(path, SHARED, shared)) {
+            return Ok(connection);
+        }
+    }
+    Err(Error::Engine(
+        "SQLite: the file of its shared memory changes all the time".to_owned(),
+    ))
 }
 
 /// Opens a file that nobody writes to, without the log and the journal that may stand beside it. It is not mapped: one
@@ -83,8 +119,8 @@ fn ready(connection: Connection) -> Result<Connection> {
 }
 
 /// Refuses a file that SQLite finds damaged, or whose schema is another than ours.
-pub(crate) fn check(path: &Path, mode: Mode) -> Result<()> {
-    let connection = open_as(path, mode)?;
+pub(crate) fn check(path: &Path, how: How) -> Result<()> {
+    let connection = open_as(path, how)?;
     let mut found = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY rootpage, sql")?;
     let found: Vec<String> = found
         .query_map([], |row| row.get(0))?
@@ -109,9 +145,11 @@ pub(crate) fn check(path: &Path, mode: Mode) -> Result<()> {
     Ok(())
 }
 
-/// Makes a new file, for a bulk of writes that nobody sees until it is finished.
+/// Begins a bulk of writes into an empty file that nobody else knows of. SQLite makes no file here, neither this one nor
+/// one beside it.
 pub(crate) fn create(path: &Path) -> Result<Connection> {
-    let connection = Connection::open(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_READ_WRITE;
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.pragma_update(None, "journal_mode", "OFF")?;
     connection.pragma_update(None, "synchronous", "OFF")?;
     connection.pragma_update(None, "cache_size", -65_536)?;
@@ -119,11 +157,11 @@ pub(crate) fn create(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Gives a finished file its log, which from now on makes writes safe and lets readers read meanwhile.
-pub(crate) fn finish(connection: Connection) -> Result<()> {
-    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+/// Gives a finished file its log, which from now on makes writes safe and lets readers read meanwhile: the two bytes of
+/// the header that say so are all that `PRAGMA journal_mode = WAL` changes for good, and the pragma would make the log.
+pub(crate) fn finish(connection: Connection, file: &File) -> Result<()> {
     connection.close().map_err(|(_, e)| e)?;
-    Ok(())
+    Ok(file.write_all_at(&[2, 2], HAS_LOG as u64)?)
 }
 
 struct Statements<'c> {
@@ -148,8 +186,8 @@ self_cell!(
 pub(crate) struct SqliteView(Prepared);
 
 impl SqliteView {
-    pub(crate) fn open(path: &Path, mode: Mode) -> Result<Self> {
-        Prepared::try_new(open_as(path, mode)?, |c| {
+    pub(crate) fn open(path: &Path, how: How) -> Result<Self> {
+        Prepared::try_new(open_as(path, how)?, |c| {
             Ok(Statements {
                 begin: c.prepare("BEGIN")?,
                 end: c.prepare("COMMIT")?,

@@ -1,21 +1,26 @@
 //! Whole directory trees in and out, byte for byte.
 //!
-//! An import makes the file under another name, puts it on disk, and only then gives it its name: whatever happens
+//! An import makes the file in a directory of its own, puts it on disk, and only then gives it its name: whatever happens
 //! meanwhile, the file is either the old one or the whole new one. Links and devices are not followed and not taken;
-//! they are told.
+//! they are told. An export reaches every directory that it made through an open descriptor, and no link in them leads
+//! it elsewhere.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use fingerpost_sys::owned::Dir;
+use rustix::fs::{Mode, OFlags};
+
 use crate::database::Database;
 use crate::ending::kind_of;
 use crate::engine::{Reader, Store, Writer};
-use crate::owner::directory_of;
+use crate::making::New;
 use crate::path::shown;
 use crate::room::{Held, Room};
 use crate::value::{Cell, Entry};
@@ -72,67 +77,25 @@ pub fn import(
             file.display()
         )));
     }
-    remove_leftovers(file);
-    // The name tells whose the file is, so that a later import can clear away what a killed one left.
-    let part = with_suffix(file, &format!(".part-{}", std::process::id()));
-    let done = fill(dir, &part, store, stop).and_then(|done| {
-        // What belongs to an old file of this name must not be taken for the new one's.
-        remove_companions(file);
-        fs::rename(&part, file).map_err(Error::io("cannot rename to", file))?;
-        sync_directory_of(file)?;
+    let new = New::beside(file)?;
+    let done = fill(dir, &new, store, stop).and_then(|done| {
+        new.finish(replace)
+            .map_err(Error::io("cannot rename to", file))?;
         Ok(done)
     });
-    let _ = fs::remove_file(&part);
-    remove_companions(&part);
     done.map_err(|e| match e {
         // An engine does not say with which file.
         Error::Engine(text) if !text.contains(&*dir.to_string_lossy()) => {
             Error::Engine(format!("{} cannot be made: {text}", file.display()))
         }
+        // Its name while it was made is of use to nobody.
+        Error::Io { what, error, path } if path != dir && !path.starts_with(dir) => Error::Io {
+            what,
+            path: file.to_owned(),
+            error,
+        },
         other => other,
     })
-}
-
-fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// The files that engines keep beside theirs.
-fn remove_companions(file: &Path) {
-    for suffix in ["-lock", "-wal", "-shm", "-journal"] {
-        let _ = fs::remove_file(with_suffix(file, suffix));
-    }
-}
-
-/// Removes what imports into this file left that were killed.
-fn remove_leftovers(file: &Path) {
-    let Some(name) = file.file_name() else { return };
-    let prefix = [name.as_bytes(), b".part-"].concat();
-    for entry in fs::read_dir(directory_of(file))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let found = entry.file_name();
-        let Some(rest) = found.as_bytes().strip_prefix(&prefix[..]) else {
-            continue;
-        };
-        let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-        let pid = String::from_utf8_lossy(&rest[..digits]).into_owned();
-        if digits > 0 && !Path::new("/proc").join(&pid).exists() {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
-/// Puts the directory's entry for a file on disk.
-fn sync_directory_of(file: &Path) -> Result<()> {
-    let directory = directory_of(file);
-    File::open(directory)
-        .and_then(|d| d.sync_all())
-        .map_err(Error::io("cannot sync", directory))
 }
 
 /// What the reading thread hands to the writing one: content, with its time of change and its share of the room; or why
@@ -149,7 +112,7 @@ enum Loaded<'r> {
 
 fn fill(
     dir: &Path,
-    file: &Path,
+    new: &New,
     store: Store,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Transferred> {
@@ -163,7 +126,7 @@ fn fill(
         std::thread::Builder::new()
             .spawn_scoped(scope, move || read_ahead(walk, room, &sender))
             .map_err(Error::io("cannot start a thread that reads", dir))?;
-        let built = Database::build(file, store, &mut |writer| {
+        let built = Database::build(new, store, &mut |writer| {
             let mut size = 0;
             while size < PART {
                 if stop() {
@@ -301,58 +264,93 @@ pub fn modified(meta: &Metadata) -> i64 {
 /// Writes everything in a database into a directory, which must be new or empty. Everything is on disk when this
 /// returns.
 pub fn export(reader: &mut dyn Reader, dir: &Path) -> Result<Transferred> {
-    match fs::read_dir(dir) {
-        Ok(mut entries) => {
-            if entries.next().is_some() {
-                return Err(Error::Engine(format!(
-                    "{} is not empty; name a new directory",
-                    dir.display()
-                )));
-            }
+    match fs::create_dir(dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(Error::io("cannot make", dir)(e));
         }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            fs::create_dir(dir).map_err(Error::io("cannot make", dir))?
-        }
-        Err(e) => return Err(Error::io("cannot use", dir)(e)),
+        _ => {}
+    }
+    let root = Dir::named(dir).map_err(Error::io("cannot use", dir))?;
+    if !root
+        .names()
+        .map_err(Error::io("cannot use", dir))?
+        .is_empty()
+    {
+        return Err(Error::Engine(format!(
+            "{} is not empty; name a new directory",
+            dir.display()
+        )));
     }
     let mut done = Transferred::default();
     let mut open = vec![Vec::new()];
     while let Some(table) = open.pop() {
+        let to = Target {
+            at: below(&root, &table).map_err(Error::io("cannot use", shown_in(dir, &table)))?,
+            dir,
+        };
         // Every name was checked by the reader: none of them leads out of the directory.
         let entries = reader
             .list(&table)?
             .ok_or_else(|| Error::Damaged(format!("the table “{}” went away", shown(&table))))?;
         for (name, entry) in entries {
             let path = if table.is_empty() {
-                name
+                name.clone()
             } else {
                 [&table, &b"/"[..], &name].concat()
             };
             match entry {
                 Entry::Table => {
-                    let to = dir.join(OsStr::from_bytes(&path));
-                    fs::create_dir(&to).map_err(Error::io("cannot make", to))?;
+                    rustix::fs::mkdirat(&to.at, &name[..], Mode::from_raw_mode(0o777))
+                        .map_err(|e| Error::io("cannot make", shown_in(dir, &path))(e.into()))?;
                     done.tables += 1;
                     open.push(path);
                 }
-                Entry::Cell { .. } => export_cell(reader, dir, &path, &mut done)?,
+                Entry::Cell { .. } => export_cell(reader, &to, &name, &path, &mut done)?,
             }
         }
     }
-    sync_directory_of(&dir.join("x"))?;
+    let synced = rustix::fs::openat(
+        &root,
+        ".",
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .and_then(rustix::fs::fsync);
+    synced.map_err(|e| Error::io("cannot sync", dir)(e.into()))?;
     Ok(done)
+}
+
+/// A directory that is being filled.
+struct Target<'d> {
+    at: OwnedFd,
+    /// The whole export's, for sentences.
+    dir: &'d Path,
+}
+
+fn shown_in(dir: &Path, path: &[u8]) -> PathBuf {
+    dir.join(OsStr::from_bytes(path))
+}
+
+/// Opens a directory of the export. Who may write to the directory that the user named can put a link in the place of
+/// one that was just made: no link is followed.
+fn below(root: &Dir, table: &[u8]) -> std::io::Result<OwnedFd> {
+    let path = if table.is_empty() { b"." } else { table };
+    root.below(
+        Path::new(OsStr::from_bytes(path)),
+        OFlags::PATH | OFlags::DIRECTORY,
+    )
 }
 
 fn export_cell(
     reader: &mut dyn Reader,
-    dir: &Path,
+    to: &Target,
+    name: &[u8],
     path: &[u8],
     done: &mut Transferred,
 ) -> Result<()> {
-    let to = dir.join(OsStr::from_bytes(path));
     let mut written = Ok(());
     let found = reader.cell(path, &mut |cell| {
-        written = write_file(&to, &cell);
+        written = write_file(&to.at, name, &cell);
         done.bytes += cell.body.len() as u64;
     })?;
     if !found {
@@ -362,11 +360,13 @@ fn export_cell(
         )));
     }
     done.cells += 1;
-    written.map_err(Error::io("cannot write", to))
+    written.map_err(Error::io("cannot write", shown_in(to.dir, path)))
 }
 
-fn write_file(to: &Path, cell: &Cell) -> std::io::Result<()> {
-    let mut file = File::create_new(to)?;
+fn write_file(to: &OwnedFd, name: &[u8], cell: &Cell) -> std::io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = rustix::fs::openat(to, name, flags, Mode::from_raw_mode(0o666))?;
+    let mut file = File::from(made);
     file.write_all(cell.body)?;
     let since = Duration::from_secs(cell.modified.unsigned_abs());
     let time: Option<SystemTime> = if cell.modified < 0 {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use fingerpost_odb::transfer::{export, import};
@@ -102,7 +103,7 @@ fn what_goes_in_comes_out_byte_for_byte() {
         let beside: Vec<_> = fs::read_dir(base.path())
             .unwrap()
             .map(|e| e.unwrap().file_name().into_string().unwrap())
-            .filter(|n| n.contains(".part"))
+            .filter(|n| n.starts_with('.'))
             .collect();
         assert!(beside.is_empty(), "{beside:?}");
     }
@@ -289,13 +290,23 @@ fn an_import_replaces_only_when_told_and_leaves_links_out() {
     let went = import(&dir, &file, Store::ALL[0], false, &never).unwrap();
     assert!(went.left_out.len() == 1 && went.left_out[0].contains("symbolic link"));
     assert!(import(&dir, &file, Store::ALL[0], false, &never).is_err());
-    // What a killed import left is cleared away by the next; that of a living one stays.
-    let (dead, alive) = (
-        base.path().join("f.part-999999999"),
-        base.path().join("f.part-1"),
+    // What a killed import left is cleared away by the next; what one is at work in stays, and what is none of ours.
+    let leftover = |letter: &str, inside: &str| {
+        let dir = base
+            .path()
+            .join(format!(".fingerpost-import-{}", letter.repeat(16)));
+        fs::DirBuilder::new().mode(0o700).create(&dir).unwrap();
+        fs::write(dir.join(inside), "x").unwrap();
+        dir
+    };
+    let inside = format!("odb-{}", "a".repeat(16));
+    let (dead, alive, other) = (
+        leftover("a", &inside),
+        leftover("b", &inside),
+        leftover("c", "precious"),
     );
-    fs::write(&dead, "x").unwrap();
-    fs::write(&alive, "x").unwrap();
+    let working = fs::File::open(&alive).unwrap();
+    rustix::fs::flock(&working, rustix::fs::FlockOperation::LockExclusive).unwrap();
     assert!(
         import(&dir, &file, Store::ALL[2], true, &|| true).is_err(),
         "interrupted"
@@ -307,7 +318,12 @@ fn an_import_replaces_only_when_told_and_leaves_links_out() {
     );
     import(&dir, &file, Store::ALL[2], true, &never).unwrap();
     assert_eq!(Database::open(&file).unwrap().store(), Store::ALL[2]);
-    assert!(!dead.exists() && alive.exists());
+    assert!(!dead.exists() && alive.exists() && other.join("precious").exists());
+    let left = fs::read_dir(base.path()).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.as_bytes().starts_with(b".fingerpost-import-")
+    });
+    assert_eq!(left.count(), 2, "ours are gone");
     let full = base.path().join("full");
     fs::create_dir_all(full.join("x")).unwrap();
     assert!(
@@ -346,4 +362,63 @@ fn a_path_too_long_for_a_flat_key_of_lmdb_is_refused_with_a_reason() {
             );
         }
     }
+}
+
+#[test]
+fn no_file_of_locks_can_be_opened_by_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("site");
+    sample(&dir);
+    for store in Store::ALL {
+        let file = base.path().join(store.name());
+        import(&dir, &file, store, false, &never).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        let suffix = if store.name().starts_with("sqlite") {
+            "-shm"
+        } else {
+            "-lock"
+        };
+        let locks = base.path().join(format!("{store}{suffix}"));
+        // As former versions, or other programs, left it.
+        fs::write(&locks, vec![0; 40_000]).unwrap();
+        fs::set_permissions(&locks, fs::Permissions::from_mode(0o644)).unwrap();
+        let database = Database::open(&file).unwrap();
+        let mut reader = database.reader().unwrap();
+        assert!(body(&mut *reader, "index.html").is_some(), "{store}");
+        let mode = fs::metadata(&locks).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600, "{store}");
+    }
+}
+
+#[test]
+fn a_writer_and_readers_of_redb_exclude_each_other_and_say_who_it_is() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("site");
+    sample(&dir);
+    let store: Store = "redb".parse().unwrap();
+    let file = base.path().join("f");
+    import(&dir, &file, store, false, &never).unwrap();
+    let readers = [
+        Database::open(&file).unwrap(),
+        Database::open(&file).unwrap(),
+    ];
+    let said = |result: fingerpost_odb::Result<Database>| match result {
+        Ok(_) => panic!("it was opened"),
+        Err(e) => e.to_string(),
+    };
+    let me = format!("process {}", std::process::id());
+    assert!(said(Database::open_for_writing(&file)).contains(&me));
+    drop(readers);
+    let writer = Database::open_for_writing(&file).unwrap();
+    assert!(said(Database::open(&file)).contains(&me));
+    drop(writer);
+    Database::open(&file).unwrap();
+    // Another program with redb, which knows the database's own locks only.
+    let other = redb::Database::open(&file).unwrap();
+    assert!(said(Database::open(&file)).contains(&me));
+    drop(other);
+    let ours = Database::open(&file).unwrap();
+    assert!(redb::Database::open(&file).is_err());
+    drop(ours);
 }

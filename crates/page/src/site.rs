@@ -46,6 +46,8 @@ pub struct Options {
     pub sweeps: Vec<PathBuf>,
     /// What a probe's name means, as `list NAME` tells it.
     pub define: Define,
+    /// Whether the form may give a setting this value, else why not.
+    pub takes: fn(&str, &str) -> Result<(), String>,
 }
 
 /// Everything that the pages are made from.

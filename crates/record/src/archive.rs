@@ -1,11 +1,13 @@
 //! The archive: a directory of run files, one per run, named by its id.
 //!
 //! There is no index and no lock. A run file appears under its name only when it is whole (written beside, then
-//! renamed), so readers and writers need not know of each other, and a directory copied by hand is an archive too.
+//! renamed), so readers and writers need not know of each other, and a directory copied by hand is an archive too. The
+//! directory and its files are their owner's alone (0700, 0600).
 
 mod error;
 mod head;
 mod labels;
+mod private;
 mod replace;
 mod writer;
 
@@ -24,8 +26,8 @@ use crate::text::{clean_short, counted, shown};
 pub use error::ArchiveError;
 pub use head::{Entry, Head, entry};
 pub use labels::{Words, checked_label, checked_note};
-use replace::replaced;
-pub use replace::write_whole;
+use replace::{Readers, replaced};
+pub use replace::{write_public, write_whole};
 pub use writer::Writer;
 
 /// Where the runs that there are can be seen.
@@ -110,6 +112,7 @@ impl Archive {
     /// When the directory is there and cannot be read.
     pub fn files(&self) -> Result<Vec<PathBuf>, ArchiveError> {
         let reading = |e| ArchiveError::io("read the archive", &self.dir, e);
+        private::close(&self.dir);
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -222,9 +225,8 @@ impl Archive {
             }
             return Ok((run, Imported::AlreadyThere));
         }
-        fs::create_dir_all(&self.dir)
-            .map_err(|e| ArchiveError::io("make the archive", &self.dir, e))?;
-        replaced(&target, bytes, true)?;
+        private::make(&self.dir).map_err(|e| ArchiveError::io("make the archive", &self.dir, e))?;
+        replaced(&target, bytes, true, Readers::Owner)?;
         Ok((run, Imported::Added))
     }
 
@@ -233,7 +235,7 @@ impl Archive {
         let source = self.resolve(wanted)?;
         let bytes = load::bytes_of(&source)?;
         let run = load::from_slice(&bytes, &shown(&source))?;
-        replaced(target, &bytes, true)?;
+        replaced(target, &bytes, true, Readers::AsBefore)?;
         Ok(run)
     }
 

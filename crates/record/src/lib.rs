@@ -40,6 +40,7 @@ pub mod secret;
 pub mod stacks;
 pub mod suggest;
 pub mod text;
+pub mod under_way;
 pub mod unit;
 pub mod unstated;
 mod valid;

@@ -101,6 +101,7 @@ pub fn from_slice(text: &[u8], name: &str) -> Result<Run, LoadError> {
     validate(&run)
         .map_err(|message| LoadError::Invalid(name.into(), clean(&message).into_owned()))?;
     run.paths.iter_mut().for_each(crate::paths::valid::clean);
+    run.under_way.iter_mut().for_each(crate::under_way::clean);
     crate::unstated::state(&mut run);
     Ok(run)
 }

@@ -9,6 +9,7 @@ use crate::findings::{Budget, Finding, Observation};
 use crate::host::Host;
 use crate::measurement::Measurement;
 use crate::paths::Paths;
+use crate::under_way::UnderWay;
 
 /// The name and version of the format.
 pub const SCHEMA: &str = "fingerpost/run/2";
@@ -132,6 +133,9 @@ pub struct Run {
     /// Requests that were followed, a step each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<Paths>,
+    /// Requests of a running service that had no answer yet when it was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub under_way: Vec<UnderWay>,
     /// Causes and suspects.
     #[serde(default)]
     pub findings: Vec<Finding>,

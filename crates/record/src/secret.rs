@@ -138,6 +138,12 @@ pub fn cut_run(run: &mut Run) {
             .into_iter()
             .for_each(cut_in_place);
     }
+    for under_way in &mut run.under_way {
+        cut_params(&mut under_way.params);
+        crate::under_way::texts(under_way)
+            .into_iter()
+            .for_each(cut_in_place);
+    }
     for finding in &mut run.findings {
         cut_in_place(&mut finding.cause);
         for fact in &mut finding.evidence {

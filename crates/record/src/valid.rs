@@ -15,6 +15,7 @@ use crate::range::{
 };
 use crate::run::Run;
 use crate::text::clean_short;
+use crate::under_way;
 
 /// Says what in a run cannot be, if anything.
 pub fn validate(run: &Run) -> Result<(), String> {
@@ -34,6 +35,8 @@ pub fn validate(run: &Run) -> Result<(), String> {
     each("observations", &run.observations, valid_observation)?;
     each("budgets", &run.budgets, valid_budget)?;
     paths::valid::valid(&run.paths)?;
+    no_more("under_way", run.under_way.len(), under_way::MOST_SERVICES)?;
+    each("under_way", &run.under_way, under_way::valid)?;
     each("findings", &run.findings, valid_finding)?;
     no_more("experiments", run.experiments.len(), MOST_EXPERIMENTS)?;
     each("experiments", &run.experiments, valid_experiment)
@@ -285,6 +288,13 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
         &mut dropped,
     );
     run.paths.truncate(paths::MOST_PATHS);
+    keep(
+        "what was under way",
+        &mut run.under_way,
+        under_way::valid,
+        &mut dropped,
+    );
+    run.under_way.truncate(under_way::MOST_SERVICES);
     keep(
         "a finding",
         &mut run.findings,

@@ -10,6 +10,7 @@ mod neighbours;
 pub(crate) mod pieces;
 mod screen;
 pub mod service;
+pub(crate) mod under_way;
 
 use fingerpost_diagnose::StepFigures;
 use fingerpost_diagnose::client::beside;
@@ -64,8 +65,14 @@ pub fn of_run(run: &Run) -> Vec<Explanation> {
         } else {
             None
         };
+        let under_way = run
+            .under_way
+            .iter()
+            .find(|u| u.workload == e.workload && u.params == e.params)
+            .cloned();
         Explanation {
             client,
+            under_way,
             ..e.with_experiments(own)
         }
     };
@@ -169,6 +176,7 @@ mod tests {
                 finding("app.lock", Status::Confirmed),
                 finding("host.steal", Status::RuledOut),
             ],
+            under_way: None,
             experiments: Vec::new(),
             observations: Vec::new(),
         }

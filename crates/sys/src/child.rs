@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, WaitId, WaitIdOptions, setrlimit, waitid};
 
+use crate::procfs::bounded;
+use crate::procfs::process::owned_by;
 use crate::system::{done, unless};
 use crate::{sample, wait};
 
@@ -70,7 +72,7 @@ pub fn keep_descriptors() {
 
 /// The processes in the control group with this directory.
 pub fn members(directory: &Path) -> Vec<i32> {
-    let text = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    let text = bounded::text(directory.join("cgroup.procs")).unwrap_or_default();
     text.lines()
         .filter_map(|line| line.trim().parse().ok())
         .filter(|pid| *pid > 1)
@@ -119,17 +121,28 @@ pub(crate) fn set_mark_limit(limit: u64) {
     );
 }
 
+/// The most bytes of an environment that are looked through for the mark: as much as the kernel lets a program start
+/// with (three quarters of 8 MiB, `execve(2)`). A process can say that its environment is as long as it likes.
+const LONGEST_ENVIRONMENT: usize = 6 << 20;
+
 /// The living processes that carry the mark of this directory, this one left out.
+///
+/// Other users' processes are asked for their limits alone, which the kernel writes. The memory of a process is read
+/// only where it could not be given the limit, and is of this user.
 pub fn marked(scratch: &Path) -> Vec<i32> {
     let mut mark = format!("{MARK}=").into_bytes();
     mark.extend_from_slice(scratch.as_os_str().as_bytes());
     let limit = mark_limit(scratch);
     let carries = |pid: &i32| {
-        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
-        parse_lock_limit(&limits) == Some(limit) || {
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|b| *b == 0).any(|entry| entry == mark)
-        }
+        let Some((soft, hard)) = lock_limits(*pid) else {
+            return false;
+        };
+        soft == limit
+            || hard < limit && owned_by(*pid, crate::owned::uid()) && {
+                let file = format!("/proc/{pid}/environ");
+                bounded::of_memory(file.as_ref(), LONGEST_ENVIRONMENT)
+                    .is_ok_and(|all| all.split(|b| *b == 0).any(|entry| entry == mark))
+            }
     };
     let mut pids = sample::numbers(Path::new("/proc"));
     pids.retain(|pid| {
@@ -138,20 +151,51 @@ pub fn marked(scratch: &Path) -> Vec<i32> {
     pids
 }
 
-/// The soft limit on file locks in `/proc/PID/limits`; `None` for no limit.
-fn parse_lock_limit(limits: &str) -> Option<u64> {
-    limits
+/// The soft and hard limits on file locks of a process; `None` when it has ended.
+pub(crate) fn lock_limits(pid: i32) -> Option<(u64, u64)> {
+    parse_lock_limits(&bounded::text(format!("/proc/{pid}/limits")).ok()?)
+}
+
+/// Both limits in `/proc/PID/limits`; [`u64::MAX`] for none.
+fn parse_lock_limits(limits: &str) -> Option<(u64, u64)> {
+    let mut words = limits
         .lines()
         .find_map(|line| line.strip_prefix("Max file locks"))?
-        .split_ascii_whitespace()
-        .next()?
-        .parse()
-        .ok()
+        .split_ascii_whitespace();
+    let mut limit = || match words.next()? {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    };
+    Some((limit()?, limit()?))
 }
+
+/// Kills what carries the mark of this directory, until nothing does.
+///
+/// The mark can be read, so that another user can give it to processes that start others for ever: those are killed,
+/// and not waited for.
+pub fn kill_marked(scratch: &Path) -> io::Result<()> {
+    let began = Instant::now();
+    let mut early = std::collections::BTreeSet::new();
+    kill_all(|| {
+        let pids = marked(scratch);
+        if began.elapsed() < STRANGERS {
+            early.extend(pids.iter().copied());
+            return pids;
+        }
+        let (ours, strange): (Vec<i32>, Vec<i32>) = pids
+            .into_iter()
+            .partition(|pid| early.contains(pid) || owned_by(*pid, crate::owned::uid()));
+        strange.into_iter().for_each(kill);
+        ours
+    })
+}
+
+/// How long new processes of other users that carry our mark are waited for. A server's are there from the beginning.
+const STRANGERS: Duration = Duration::from_secs(1);
 
 /// Kills what the list names until it names nobody, for ten seconds at most. What forks meanwhile is met the next time
 /// round.
-pub fn kill_all(list: impl Fn() -> Vec<i32>) -> io::Result<()> {
+pub fn kill_all(mut list: impl FnMut() -> Vec<i32>) -> io::Result<()> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         let pids: Vec<i32> = list().into_iter().filter(|pid| !is_zombie(*pid)).collect();
@@ -164,12 +208,14 @@ pub fn kill_all(list: impl Fn() -> Vec<i32>) -> io::Result<()> {
                 format!("{pids:?} do not end"),
             ));
         }
-        for pid in pids {
-            // SAFETY: kill takes plain numbers; a process that is gone is no harm.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
+        pids.into_iter().for_each(kill);
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+fn kill(pid: i32) {
+    // SAFETY: kill takes plain numbers; a process that is gone is no harm.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
 /// Whether a process has ended and only waits for its parent to notice.
@@ -376,12 +422,20 @@ mod tests {
     #[test]
     fn what_carries_the_mark_is_found_and_killed_in_another_group_too() {
         let dir = tempfile::tempdir().unwrap();
-        let mut child = Command::new("sleep")
+        let mut command = Command::new("sleep");
+        command
             .arg("600")
             .env("FINGERPOST_SCRATCH", dir.path())
-            .process_group(0)
-            .spawn()
-            .unwrap();
+            .process_group(0);
+        // SAFETY: the closure runs between fork and exec and makes one system call.
+        unsafe {
+            command.pre_exec(|| {
+                // So low that it cannot be the mark.
+                set_mark_limit(7);
+                Ok(())
+            })
+        };
+        let mut child = command.spawn().unwrap();
         // The parent goes on as soon as the child has left its memory; the new one's environment is there a moment
         // later.
         let deadline = Instant::now() + Duration::from_secs(30);
@@ -413,10 +467,10 @@ mod tests {
         child.wait().unwrap();
         assert!(marked(dir.path()).is_empty());
         assert_eq!(
-            parse_lock_limit(
-                "Max file locks            unlimited            unlimited            locks\n"
+            parse_lock_limits(
+                "Max file locks            77                   unlimited            locks\n"
             ),
-            None
+            Some((77, u64::MAX))
         );
     }
 

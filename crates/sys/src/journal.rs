@@ -80,6 +80,8 @@ pub enum Undo {
     GroupSetting { file: PathBuf, content: String },
     /// Give threads back their nice values or CPUs, for the time of an experiment.
     Threads { before: threads::Before },
+    /// Look once more for processes that inherited such a change, and take the marks off by which they are known.
+    Inherited { left: threads::kin::Left },
     /// Give the scheduler's group of a session back its nice value, for the time of an experiment.
     Autogroup { before: Autogroup },
     /// Let processes of ours go on that were stopped for the time of an experiment, each with the time when it started,
@@ -133,6 +135,9 @@ impl fmt::Display for Undo {
             }
             Undo::Threads { before } => {
                 write!(f, "gave {} threads back what they had", before.was.len())
+            }
+            Undo::Inherited { .. } => {
+                f.write_str("looked for processes that were started while threads were changed")
             }
             Undo::Autogroup { .. } => {
                 f.write_str("gave a session's scheduling group back its nice value")
@@ -214,7 +219,7 @@ impl Undo {
                         directory.display()
                     )
                 }),
-            Undo::KillMarked { scratch } => child::kill_all(|| child::marked(scratch))
+            Undo::KillMarked { scratch } => child::kill_marked(scratch)
                 .map_err(|e| format!("cannot end what was started for {}: {e}", scratch.display())),
             Undo::SwapOff { path, uuid } => swap::off_if_ours(path, *uuid)
                 .map_err(|e| format!("cannot switch off the swap area {}: {e}", path.display())),
@@ -267,6 +272,10 @@ impl Undo {
                 format_args!("give threads back what they had"),
                 before.restore(),
             ),
+            Undo::Inherited { left } => cannot(
+                format_args!("give threads that were made meanwhile back what they had"),
+                left.restore(),
+            ),
             Undo::Autogroup { before } => cannot(
                 format_args!("give a session back its nice value"),
                 before.restore(),
@@ -275,12 +284,26 @@ impl Undo {
         }
     }
 
-    /// Whether it ends processes: that comes before everything else, because what runs holds files, mounts and devices.
-    pub fn kills(&self) -> bool {
-        matches!(
-            self,
-            Undo::KillGroup { .. } | Undo::KillMembers { .. } | Undo::KillMarked { .. }
-        )
+    /// When it is undone: the lower, the earlier.
+    pub fn turn(&self) -> u8 {
+        use Undo::{
+            Autogroup, Continue, GroupSetting, Inherited, KillGroup, KillMarked, KillMembers,
+            SwapOn, Threads, Unthrottle, WriteFile,
+        };
+        match self {
+            // Settings of the system are written without a look at any process: however many there are, and whatever
+            // they do, that takes no time.
+            WriteFile { .. } | GroupSetting { .. } | Unthrottle { .. } | SwapOn { .. } => 0,
+            // Processes by their numbers, then those that have to be looked for.
+            Continue { .. } | Autogroup { .. } => 1,
+            Threads { .. } => 2,
+            // What runs holds files, mounts and devices.
+            KillGroup { .. } => 3,
+            KillMembers { .. } | KillMarked { .. } => 4,
+            // Once more when most is quiet: who began to fork before the change was undone is there now.
+            Inherited { .. } => 5,
+            _ => 6,
+        }
     }
 
     /// Whether it is a change for the short time of an experiment, which the guardian undoes when that is over, though

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::cgroup::members;
 use crate::sample;
@@ -11,6 +12,10 @@ use crate::sockdiag::SockDiag;
 
 /// Processes whose descriptors are looked through.
 const MOST_PROCESSES: usize = 20_000;
+/// Descriptors of each that are looked at before any others of any, how long that may take, and all of the others.
+const FIRST: usize = 64;
+const MOST_TIME: Duration = Duration::from_secs(2);
+const BEYOND: Duration = Duration::from_millis(500);
 
 /// Somebody that listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,29 +42,68 @@ pub fn all() -> io::Result<Vec<Listener>> {
     })?;
     let mut holders: BTreeMap<u16, Vec<i32>> =
         ports.values().map(|port| (*port, Vec::new())).collect();
-    for pid in sample::numbers(Path::new("/proc"))
-        .into_iter()
-        .take(MOST_PROCESSES)
-    {
-        for inode in sockets_of(pid) {
-            if let Some(pids) = ports.get(&inode).and_then(|port| holders.get_mut(port)) {
-                pids.push(pid);
-            }
+    let mut all = sample::numbers(Path::new("/proc"));
+    all.truncate(MOST_PROCESSES);
+    sockets_of(&all, BEYOND, |pid, inode| {
+        if let Some(pids) = ports.get(&inode).and_then(|port| holders.get_mut(port))
+            && !pids.contains(&pid)
+        {
+            pids.push(pid);
         }
-    }
+    });
     Ok(holders
         .into_iter()
         .map(|(port, pids)| listener(port, &pids))
         .collect())
 }
 
-/// Inodes of the sockets that a process holds.
-pub fn sockets_of(pid: i32) -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    entries.filter_map(|entry| socket_at(&entry.path()))
+/// Gives the processes with the inodes of the sockets that they hold; whether all of their descriptors were looked at.
+///
+/// The first descriptors of each are looked at before any others: what listens was opened early, and another user's
+/// processes may have some ten thousand each. For the others there is so much time.
+pub fn sockets_of(pids: &[i32], beyond: Duration, mut found: impl FnMut(i32, u32)) -> bool {
+    let mut look = |pid: i32, places: (usize, usize), end: Instant| {
+        let entries = fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten();
+        let mut seen = 0;
+        for entry in entries.flatten().skip(places.0).take(places.1) {
+            seen += 1;
+            if seen % 32 == 0 && Instant::now() > end {
+                return Look::Cut;
+            }
+            socket_at(&entry.path())
+                .into_iter()
+                .for_each(|inode| found(pid, inode));
+        }
+        if seen < places.1 {
+            Look::Whole
+        } else {
+            Look::More
+        }
+    };
+    let (end, mut whole) = (Instant::now() + MOST_TIME, true);
+    let mut more = Vec::new();
+    for &pid in pids {
+        match look(pid, (0, FIRST), end) {
+            Look::Whole => {}
+            Look::More => more.push(pid),
+            Look::Cut => whole = false,
+        }
+    }
+    let end = Instant::now() + beyond;
+    for pid in more {
+        whole &= Instant::now() < end && look(pid, (FIRST, usize::MAX), end) != Look::Cut;
+    }
+    whole
+}
+
+/// How far the descriptors of a process were looked at.
+#[derive(Clone, Copy, PartialEq)]
+enum Look {
+    Whole,
+    More,
+    Cut,
 }
 
 /// The inode of the socket that a link in `/proc/PID/fd` leads to.
@@ -113,5 +157,26 @@ mod tests {
         assert_eq!(ours.pid, std::process::id() as i32);
         assert!(!ours.name.is_empty() && found.is_sorted_by_key(|l| l.port));
         assert_eq!(listener(7, &[]).pid, 0, "who holds it is not seen");
+    }
+
+    #[test]
+    fn descriptors_beyond_the_first_are_looked_at_as_long_as_there_is_time() {
+        let files: Vec<fs::File> = (0..2 * FIRST)
+            .map(|_| fs::File::open("/dev/null").unwrap())
+            .collect();
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = std::process::id() as i32;
+        let fd = rustix::io::fcntl_dupfd_cloexec(&socket, 3 * FIRST as i32).unwrap();
+        drop(socket);
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&fd);
+        let inode = socket_at(Path::new(&format!("/proc/{own}/fd/{fd}"))).unwrap();
+        let held = |beyond| {
+            let mut held = Vec::new();
+            let whole = sockets_of(&[own], beyond, |_, inode| held.push(inode));
+            (whole, held.contains(&inode))
+        };
+        assert_eq!(held(Duration::from_secs(60)), (true, true));
+        assert_eq!(held(Duration::ZERO), (false, false));
+        drop(files);
     }
 }

@@ -23,11 +23,11 @@ pub enum Mode {
     /// The same with little memory: the kernel reads nothing ahead, which would drive out what is there.
     ReadWithin,
     /// As [`Mode::Read`], without the file of locks that LMDB keeps beside its own, for a directory where others could
-    /// put one: no writer may change the file meanwhile.
+    /// put one, and for who may not open it: no writer may change the file meanwhile.
     ReadAlone,
     /// For reading and writing; each commit is on disk when it returns.
     Write,
-    /// A new file for writing that nobody else knows of; nothing is on disk before [`Env::sync`].
+    /// A new file, or an empty one, for writing that nobody else knows of; nothing is on disk before [`Env::sync`].
     Bulk,
 }
 

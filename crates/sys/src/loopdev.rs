@@ -52,10 +52,8 @@ pub fn detach(device: &Path, backing: &Path, remove: bool) -> io::Result<()> {
     if backing_of(number).is_some_and(|held| held == backing) {
         let file = File::open(device)?;
         // SAFETY: the descriptor is open.
-        unless(
-            done(unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CLR_FD, 0) }),
-            &[libc::ENXIO],
-        )?;
+        let taken = done(unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CLR_FD, 0) });
+        unless(taken, &[libc::ENXIO])?;
     }
     if remove && numbers().contains(&number) && backing_of(number).is_none() {
         // Somebody may just have opened it, and then it is theirs.

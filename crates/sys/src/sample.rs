@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::procfs::bounded;
 use crate::procfs::process::{Schedstat, Stat, Status};
 
 /// Reads and parses `stat` below a task's directory.
@@ -30,7 +31,7 @@ pub fn status(dir: &Path) -> Option<Status> {
 
 /// A file of `/proc` as text; a name in it may be any bytes.
 fn text(dir: &Path, name: &str) -> Option<String> {
-    Some(String::from_utf8_lossy(&fs::read(dir.join(name)).ok()?).into_owned())
+    bounded::text(dir.join(name)).ok()
 }
 
 /// What a thread is doing, as `/proc/PID/task/TID/syscall` tells.
@@ -65,19 +66,19 @@ pub fn parse_syscall(text: &str) -> Option<Doing> {
 
 /// Reads `syscall` below a thread's directory. `None` also where it is not permitted.
 pub fn doing(dir: &Path) -> Option<Doing> {
-    parse_syscall(&fs::read_to_string(dir.join("syscall")).ok()?)
+    parse_syscall(&text(dir, "syscall")?)
 }
 
 /// The kernel function that a blocked thread waits in; empty where it runs or the kernel does not tell.
 pub fn wchan(dir: &Path) -> String {
-    fs::read_to_string(dir.join("wchan"))
+    text(dir, "wchan")
         .map(|s| if s == "0" { String::new() } else { s })
         .unwrap_or_default()
 }
 
 /// Bytes that a process had devices read and write: `/proc/PID/io`. Needs the same user.
 pub fn io_bytes(dir: &Path) -> Option<(u64, u64)> {
-    parse_io(&fs::read_to_string(dir.join("io")).ok()?)
+    parse_io(&text(dir, "io")?)
 }
 
 /// Parses `io`: bytes read from and written to devices.
@@ -89,16 +90,21 @@ pub fn parse_io(text: &str) -> Option<(u64, u64)> {
     Some((field("read_bytes")?, field("write_bytes")?))
 }
 
+/// Bytes of this process's address space.
+pub fn mapped_bytes() -> Option<u64> {
+    let pages: u64 = fs::read_to_string("/proc/self/statm")
+        .ok()?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()?;
+    Some(pages * crate::system::page_bytes())
+}
+
 /// The numbers that name directories below a directory, such as processes below `/proc` or threads below
 /// `/proc/PID/task`.
 pub fn numbers(dir: &Path) -> Vec<i32> {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|e| e.file_name().to_str()?.parse().ok())
-        .collect()
+    bounded::numbers(dir, bounded::MOST_ENTRIES)
 }
 
 #[cfg(test)]

@@ -101,7 +101,10 @@ impl Scratch {
     }
 
     fn with_work_directory(mut self, temporary: &Dir) -> io::Result<Scratch> {
-        self.work = self.make_directory(temporary, journal::PREFIXES[0])?.0;
+        let made = self.make_directory(temporary, journal::PREFIXES[0]);
+        self.work = made
+            .map_err(|e| nothing_can_be_made(temporary.path(), e))?
+            .0;
         if self.guardian.is_some() {
             self.guard()?;
         }
@@ -168,16 +171,18 @@ impl Scratch {
         undo.iter().map(|undo| self.record(undo.clone())).collect()
     }
 
-    /// Undoes what was changed for a short time, the last first.
+    /// Undoes what was changed for a short time, settings before what has to be looked for, else the last first.
     ///
     /// # Errors
     /// The first of all that could not be undone, in a sentence; it stays in the journal.
     pub fn end_brief(&mut self, tickets: Vec<Ticket>) -> Result<(), String> {
+        let order = journal::log::order(&self.log.entries);
+        let order = order.into_iter().filter(|n| tickets.contains(&Ticket(*n)));
         // All of them, even when one fails.
-        let result = tickets
+        let result = order
+            .collect::<Vec<u64>>()
             .into_iter()
-            .rev()
-            .map(|ticket| self.undo(ticket))
+            .map(|n| self.log.undo(n))
             .fold(Ok(()), Result::and);
         if let (Ok(()), Some(guardian)) = (&result, &mut self.guardian) {
             guardian
@@ -296,6 +301,14 @@ impl Server {
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
+}
+
+/// Where nothing could be made, as on a file system that is read-only or full, and what helps.
+fn nothing_can_be_made(dir: &Path, error: io::Error) -> io::Error {
+    let dir = dir.display();
+    let sentence =
+        format!("{error} in {dir}; name another directory for temporary files by TMPDIR");
+    io::Error::new(error.kind(), sentence)
 }
 
 fn wait_for_lock(lock: &std::fs::File, dir: &Path) -> io::Result<()> {

@@ -1,10 +1,13 @@
-//! Where programs are looked for.
+//! Where programs, and the libraries that they load, are looked for.
 //!
 //! Root starts servers, compilers and tools by name. A directory of `PATH` that others may write to would be theirs to
-//! say what root runs, and so would `.` in a directory of theirs.
+//! say what root runs, and so would `.` in a directory of theirs. The same holds of the variables by which the dynamic
+//! loader finds code for whatever is started: an empty part of `LD_LIBRARY_PATH`, which many a profile makes, is the
+//! working directory. This program itself is static and loads nothing.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +30,63 @@ pub fn harden() -> Vec<PathBuf> {
         .into_iter()
         .filter(|dir| dir.is_absolute() && dir.exists())
         .collect()
+}
+
+/// Variables that name directories of code, and those that name files of code, for programs that this one starts.
+const DIRECTORIES: [&str; 2] = ["LD_LIBRARY_PATH", "GCONV_PATH"];
+const FILES: [&str; 2] = ["LD_PRELOAD", "LD_AUDIT"];
+
+/// Leaves out of the variables by which programs find code to load, for this process and what it starts, what is
+/// relative, and for root also what others can change. Gives the variables of which something that is not empty was
+/// left out, to be told.
+///
+/// To be called once, at the start of the program, before it has a second thread.
+pub fn harden_libraries() -> Vec<&'static str> {
+    let mut told = Vec::new();
+    for name in DIRECTORIES.into_iter().chain(FILES) {
+        let Some(value) = env::var_os(name) else {
+            continue;
+        };
+        let (kept, left_out) = libraries(&value, FILES.contains(&name), owned::uid() == 0);
+        if left_out.is_empty() {
+            continue;
+        }
+        if left_out.iter().any(|part| !part.is_empty()) {
+            told.push(name);
+        }
+        // SAFETY: as in `harden`. An empty value would be the working directory again.
+        unsafe {
+            if kept.is_empty() {
+                env::remove_var(name);
+            } else {
+                env::set_var(name, kept);
+            }
+        }
+    }
+    told
+}
+
+/// The parts of such a variable that are kept, and the others. The loader takes `;` and, between files, blanks as it
+/// takes `:`. A file's name without `/` is looked for in the system's directories.
+fn libraries(value: &OsStr, files: bool, root: bool) -> (OsString, Vec<OsString>) {
+    let between = |byte: &u8| matches!(byte, b':' | b';') || (files && byte.is_ascii_whitespace());
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    for part in value.as_bytes().split(between) {
+        let place = Path::new(OsStr::from_bytes(part));
+        let plain = files && !part.is_empty() && !part.contains(&b'/');
+        // Of a file the directory that its name stands in counts, and each that it really lies below.
+        let trusted = || match (root, files) {
+            (false, _) => true,
+            (true, true) => place.parent().is_some_and(is_trusted) && is_trusted(place),
+            (true, false) => is_trusted(place),
+        };
+        if plain || (place.is_absolute() && trusted()) {
+            kept.push(part);
+        } else if !(files && part.is_empty()) {
+            left_out.push(place.as_os_str().to_owned());
+        }
+    }
+    (OsString::from_vec(kept.join(&b':')), left_out)
 }
 
 /// The directories that are kept, as a value of `PATH`, and the others.
@@ -110,5 +170,40 @@ mod tests {
             "a user may choose, but not what is relative"
         );
         assert_eq!(parted(OsStr::new(""), true).1.len(), 1);
+    }
+
+    #[test]
+    fn code_is_loaded_from_no_place_that_others_can_change() {
+        let base = tempfile::tempdir().unwrap();
+        let own = base.path().join("own");
+        let open = base.path().join("open");
+        for (dir, mode) in [(&own, 0o755), (&open, 0o1777)] {
+            fs::create_dir(dir).unwrap();
+            fs::set_permissions(dir, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let (own, open) = (own.display(), open.display());
+        let of = |value: &str, files: bool, root: bool| {
+            let (kept, left_out) = libraries(OsStr::new(value), files, root);
+            (kept.into_string().unwrap(), left_out.len())
+        };
+        let own_only = own.to_string();
+        assert_eq!(of(&format!(":{own}"), false, true), (own_only.clone(), 1));
+        assert_eq!(
+            of(&format!("{own}:;.:lib:{open}:$ORIGIN/x"), false, true),
+            (own_only, 5)
+        );
+        assert_eq!(
+            of(&format!("{open}:"), false, false),
+            (open.to_string(), 1),
+            "a user may choose, but not what is relative"
+        );
+        fs::write(base.path().join("own/a.so"), "").unwrap();
+        fs::write(base.path().join("open/b.so"), "").unwrap();
+        let both = format!("libx.so.1 {own}/a.so:{open}/b.so ./c.so");
+        assert_eq!(of(&both, true, true), (format!("libx.so.1:{own}/a.so"), 2));
+        // In a link of ours to a place of theirs it is theirs.
+        let link = base.path().join("link");
+        std::os::unix::fs::symlink(base.path().join("open"), &link).unwrap();
+        assert_eq!(of(&link.display().to_string(), false, true).1, 1);
     }
 }

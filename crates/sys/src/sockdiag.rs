@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustix::net::netlink;
 
@@ -57,6 +58,32 @@ pub struct Tcp {
     pub rtt_us: u32,
     /// The least round trip of the last minutes in microseconds, the handshake's included; 0 where it is not known.
     pub least_rtt_us: u32,
+    /// What the kernel calls it: no other socket had this number since the machine began.
+    pub cookie: u64,
+    /// Address of this end; nothing where the kernel wrote none that is known.
+    pub local: Option<IpAddr>,
+    /// Address of the other end.
+    pub remote: Option<IpAddr>,
+    /// Milliseconds, to the kernel's tick, since it sent data last; of one that sent none, since it was connected.
+    pub since_sent_ms: u32,
+    /// The same since data came in.
+    pub since_received_ms: u32,
+    /// The same since anything came in that acknowledges.
+    pub since_acknowledged_ms: u32,
+    /// Segments with data that came in and went out; the kernel counts them beyond 32 bits from 0 again.
+    pub data_segments: [u32; 2],
+}
+
+impl Tcp {
+    /// The address of this end, where it is known.
+    pub fn local_end(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.local?, self.port))
+    }
+
+    /// The address of the other end, where it is known.
+    pub fn remote_end(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.remote?, self.peer))
+    }
 }
 
 /// A Unix stream socket.
@@ -158,10 +185,17 @@ fn parse_tcp(body: &[u8]) -> Option<Tcp> {
         unread: u32_at(body, 56)?,
         backlog: u32_at(body, 60)?,
         inode: u32_at(body, 68)?,
+        cookie: u64_at(body, 44)?,
+        local: address(*body.first()?, body.get(8..24)?),
+        remote: address(*body.first()?, body.get(24..40)?),
         ..Tcp::default()
     };
     for (_, data) in attributes(body.get(72..)?).filter(|(kind, _)| *kind == INET_DIAG_INFO) {
         socket.rtt_us = u32_at(data, 68).unwrap_or(0);
+        socket.data_segments = [152, 156].map(|at| u32_at(data, at).unwrap_or(0));
+        socket.since_sent_ms = u32_at(data, 44).unwrap_or(0);
+        socket.since_received_ms = u32_at(data, 52).unwrap_or(0);
+        socket.since_acknowledged_ms = u32_at(data, 56).unwrap_or(0);
         // The kernel has all ones before the first acknowledgement.
         socket.least_rtt_us = u32_at(data, 148).filter(|us| *us != u32::MAX).unwrap_or(0);
         socket.received = u64_at(data, 128).unwrap_or(0);
@@ -171,6 +205,21 @@ fn parse_tcp(body: &[u8]) -> Option<Tcp> {
             .saturating_sub(u64_at(data, 208).unwrap_or(0));
     }
     Some(socket)
+}
+
+/// An address of `struct inet_diag_sockid`; one of IPv4 within IPv6 is one of IPv4.
+fn address(family: u8, bytes: &[u8]) -> Option<IpAddr> {
+    match i32::from(family) {
+        libc::AF_INET => {
+            let four: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
+            Some(Ipv4Addr::from(four).into())
+        }
+        libc::AF_INET6 => {
+            let all: [u8; 16] = bytes.try_into().ok()?;
+            Some(IpAddr::from(Ipv6Addr::from(all)).to_canonical())
+        }
+        _ => None,
+    }
 }
 
 /// `struct unix_diag_msg` and its attributes.
@@ -227,6 +276,16 @@ mod tests {
             .find(|s| s.port == client_port)
             .expect("the client's end");
         assert_eq!((client_end.unread, client_end.sent), (0, 5));
+        assert_eq!(
+            (server.local_end(), server.remote_end()),
+            (client.peer_addr().ok(), client.local_addr().ok())
+        );
+        assert_eq!(
+            (server.data_segments, client_end.data_segments),
+            ([1, 0], [0, 1])
+        );
+        assert!(server.cookie != 0 && server.cookie != client_end.cookie);
+        assert!(server.since_received_ms < 60_000 && client_end.since_sent_ms < 60_000);
         let listening = found
             .iter()
             .find(|s| s.port == port && s.state == LISTEN)

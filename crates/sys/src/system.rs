@@ -18,6 +18,14 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Whether the kernel gave this process more rights than its caller has, and the caller is not root: the binary has file
+/// capabilities (`setcap`), or belongs to another user with the set-user-ID bit.
+pub fn is_elevated() -> bool {
+    // SAFETY: getauxval takes a number and reads what the kernel put on the stack at the start.
+    let elevated = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    elevated && !rustix::process::getuid().is_root()
+}
+
 /// What a call gave, or the error that it left in `errno` where that is negative. It may be called between fork and
 /// exec.
 pub(crate) fn done<T: Default + PartialOrd>(result: T) -> io::Result<T> {

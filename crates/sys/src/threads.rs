@@ -1,22 +1,31 @@
 //! Nice value and allowed CPUs of threads that run, changed for a while and given back.
 //!
 //! A thread is known by its number and the time when it started. Threads and child processes that are made meanwhile
-//! inherit the change: giving back finds them below the processes that were changed.
+//! inherit the change: [`kin`] finds them, also those whose parent has ended.
+
+pub mod kin;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::procfs::parse_list;
+use crate::procfs::process::Stat;
 use crate::system::unless;
 use crate::{affinity, child, sample};
+use kin::{Kin, Left};
 
 /// Threads that are changed at most: what a journal has room for.
 pub const MOST: usize = 2000;
 /// Processes above one another that are gone up.
 const DEEPEST: usize = 16;
+/// How long those that inherited a change are looked for again and again, where each look finds new ones.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// After this time they are made faster than they can be found, one by one.
+const ONE_BY_ONE: Duration = Duration::from_millis(200);
 
 /// What is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +35,28 @@ pub enum To {
     Nice(i32),
     /// The allowed CPUs.
     Cpus(Vec<usize>),
+}
+
+impl To {
+    fn is_plausible(&self) -> bool {
+        match self {
+            To::Nice(n) => (-20..=19).contains(n),
+            To::Cpus(cpus) => !cpus.is_empty() && cpus.len() <= libc::CPU_SETSIZE as usize,
+        }
+    }
+
+    fn is_like(&self, other: &To) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    /// Whether a thread that has this now has it from a change of `had` to `to`. A lower nice value can be raised by
+    /// whoever has it, and is still lower than it was.
+    fn is_from(&self, had: &To, to: &To) -> bool {
+        match (self, had, to) {
+            (To::Nice(now), To::Nice(had), To::Nice(to)) if to < had => (*to..*had).contains(now),
+            _ => self == to && to != had,
+        }
+    }
 }
 
 /// One thread as it was.
@@ -50,6 +81,9 @@ pub struct Before {
     to: To,
     /// The threads.
     pub(crate) was: Vec<Was>,
+    /// How those are known that inherit it.
+    #[serde(default)]
+    kin: Kin,
 }
 
 impl Before {
@@ -71,10 +105,24 @@ impl Before {
             n if n > MOST => Err(format!("the server has more than {MOST} threads")),
             _ => Ok(Before {
                 boot: child::boot_id(),
+                kin: Kin::of(&was.iter().map(|w| w.pid).collect())?,
                 to,
                 was,
             }),
         }
+    }
+
+    /// What must be looked for when all is over, and first what marks it: see [`Left`].
+    pub fn left(&self) -> Left {
+        let pids: BTreeSet<i32> = self.was.iter().map(|w| w.pid).collect();
+        Left::new(&self.boot, &self.to, self.usual(), &self.kin, &pids)
+    }
+
+    /// What most of the processes had.
+    fn usual(&self) -> &To {
+        let mains = self.was.iter().filter(|w| w.tid == w.pid);
+        let count = |w: &&Was| self.was.iter().filter(|other| other.had == w.had).count();
+        &mains.max_by_key(count).unwrap_or(&self.was[0]).had
     }
 
     /// Changes them. Threads that have ended meanwhile are left out.
@@ -93,7 +141,7 @@ impl Before {
     /// # Errors
     /// The first of the kernel's, after all were tried.
     pub fn restore(&self) -> io::Result<()> {
-        if self.boot != child::boot_id() {
+        if self.boot != child::boot_id() || self.was.is_empty() {
             return Ok(());
         }
         let known = self
@@ -102,13 +150,14 @@ impl Before {
             .filter(|w| w.lives())
             .map(|w| set(w.tid, &w.had))
             .fold(Ok(()), io::Result::and);
-        self.made_meanwhile()
-            .iter()
-            .map(|(tid, had)| set(*tid, had))
-            .fold(known, io::Result::and)
+        until_none(
+            || self.made_meanwhile(),
+            || self.kin.all_at_once(self.usual(), &self.to),
+        )
+        .and(known)
     }
 
-    /// Threads that were made meanwhile, with what their process or its nearest ancestor had.
+    /// Threads that were made meanwhile, with what their process or its nearest ancestor had, or most had.
     fn made_meanwhile(&self) -> Vec<(i32, To)> {
         let known: BTreeSet<i32> = self.was.iter().map(|w| w.tid).collect();
         let mains: BTreeMap<i32, &Was> = self
@@ -118,41 +167,67 @@ impl Before {
             .map(|w| (w.pid, w))
             .collect();
         let roots: Vec<i32> = mains.keys().copied().collect();
-        let parents = parents();
+        let all = processes();
         let of = |pid: i32| {
-            let mut above =
-                std::iter::successors(Some(pid), |at| parents.get(at).copied()).take(DEEPEST);
-            above.find_map(|at| mains.get(&at)).map(|w| w.had.clone())
+            let parent = |at: &i32| all.get(at).map(|stat| stat.parent);
+            let mut above = std::iter::successors(Some(pid), parent).take(DEEPEST);
+            above
+                .find_map(|at| mains.get(&at))
+                .map_or_else(|| self.usual(), |w| &w.had)
         };
-        let new = |pid: i32| {
-            tids(pid)
-                .into_iter()
-                .filter(|tid| !known.contains(tid))
-                .collect::<Vec<i32>>()
-        };
-        let changed =
-            |pid: i32, tid: i32| was(pid, tid, &self.to).is_some_and(|now| now.had == self.to);
-        let all = with_descendants(&roots)
-            .into_iter()
-            .flat_map(|pid| new(pid).into_iter().map(move |tid| (pid, tid)));
-        all.filter(|(pid, tid)| changed(*pid, *tid))
-            .filter_map(|(pid, tid)| Some((tid, of(pid)?)))
-            .collect()
+        let mut found = descendants(&roots, &all);
+        found.extend(self.kin.among(&all, self.usual(), &self.to));
+        changed_threads(found, |pid| of(pid), &self.to, &known)
     }
 
     /// Whether it is one that [`Before::look`] can have made.
     pub(crate) fn is_plausible(&self) -> bool {
-        let plausible = |to: &To| match to {
-            To::Nice(n) => (-20..=19).contains(n),
-            To::Cpus(cpus) => !cpus.is_empty() && cpus.len() <= libc::CPU_SETSIZE as usize,
-        };
-        let same = |a: &To, b: &To| std::mem::discriminant(a) == std::mem::discriminant(b);
         let thread =
-            |w: &Was| w.pid > 1 && w.tid > 1 && plausible(&w.had) && same(&w.had, &self.to);
+            |w: &Was| w.pid > 1 && w.tid > 1 && w.had.is_plausible() && w.had.is_like(&self.to);
         self.boot.len() <= 64
             && self.was.len() <= MOST
-            && plausible(&self.to)
+            && self.to.is_plausible()
+            && self.kin.is_plausible()
             && self.was.iter().all(thread)
+    }
+}
+
+/// The threads of these processes, but the known ones, that have it from the change, with what they should have.
+fn changed_threads<'a>(
+    pids: BTreeSet<i32>,
+    had: impl Fn(i32) -> &'a To,
+    to: &To,
+    known: &BTreeSet<i32>,
+) -> Vec<(i32, To)> {
+    let mut found = Vec::new();
+    for pid in pids.into_iter().filter(|pid| *pid > 1) {
+        let had = had(pid);
+        let new = tids(pid).into_iter().filter(|tid| !known.contains(tid));
+        let changed =
+            new.filter(|tid| was(pid, *tid, to).is_some_and(|now| now.had.is_from(had, to)));
+        found.extend(changed.map(|tid| (tid, had.clone())));
+    }
+    found
+}
+
+/// Gives back what is found until nothing is found: what forks while it is looked for is found the next time.
+fn until_none(find: impl Fn() -> Vec<(i32, To)>, all_at_once: impl Fn()) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        let found = find();
+        if found.is_empty() {
+            return Ok(());
+        }
+        found.iter().try_for_each(|(tid, had)| set(*tid, had))?;
+        if began.elapsed() > PATIENCE {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "new processes are started faster than they can be found",
+            ));
+        }
+        if began.elapsed() > ONE_BY_ONE {
+            all_at_once();
+        }
     }
 }
 
@@ -198,28 +273,33 @@ fn set(tid: i32, to: &To) -> io::Result<()> {
     unless(result, &[libc::ESRCH])
 }
 
-fn parents() -> BTreeMap<i32, i32> {
-    let parent = |pid: i32| Some((pid, sample::process(pid)?.parent));
+/// All processes but the kernel's own.
+fn processes() -> BTreeMap<i32, Stat> {
     sample::numbers(Path::new("/proc"))
         .into_iter()
-        .filter_map(parent)
+        .filter_map(|pid| Some((pid, sample::process(pid)?)))
+        .filter(|(_, stat)| !stat.kernel)
         .collect()
 }
 
 /// These processes and all that descend from them.
 pub fn with_descendants(pids: &[i32]) -> BTreeSet<i32> {
-    let mut parents = parents();
-    let mut all: BTreeSet<i32> = pids.iter().copied().filter(|pid| *pid > 1).collect();
-    loop {
-        let more: Vec<i32> = parents
-            .extract_if(.., |_, parent| all.contains(parent))
-            .map(|(pid, _)| pid)
-            .collect();
-        if more.is_empty() {
-            return all;
-        }
-        all.extend(more);
+    descendants(pids, &processes())
+}
+
+fn descendants(pids: &[i32], all: &BTreeMap<i32, Stat>) -> BTreeSet<i32> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for (pid, stat) in all {
+        children.entry(stat.parent).or_default().push(*pid);
     }
+    let mut todo: Vec<i32> = pids.iter().copied().filter(|pid| *pid > 1).collect();
+    let mut found = BTreeSet::new();
+    while let Some(pid) = todo.pop() {
+        if found.insert(pid) {
+            todo.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -233,11 +313,19 @@ mod tests {
     impl Shell {
         /// A shell that makes a child when it is told to, and says so.
         fn new() -> Shell {
-            let script = "read x; sleep 60 & echo $!; read y; kill $!";
+            Shell::with("sleep 60 & echo $!", Shell::ordinary)
+        }
+
+        fn ordinary(_: &mut Command) {}
+
+        /// One that runs this when it is told to.
+        fn with(what: &str, prepare: impl Fn(&mut Command)) -> Shell {
+            let script = format!("read x; {what}; read y; kill $! 2>&-");
             let mut command = Command::new("sh");
+            prepare(&mut command);
             Shell(
                 command
-                    .args(["-c", script])
+                    .args(["-c", &script])
                     .stdin(Stdio::piped())
                     .stdout(Stdio::piped())
                     .spawn()
@@ -292,6 +380,83 @@ mod tests {
             );
             before.restore().unwrap();
         }
+    }
+
+    /// Starts a process whose parent ends, in a session of its own, and says its number.
+    const TWICE: &str = "(setsid sleep 60 & echo $!)";
+
+    fn gone_from(child: i32, parent: i32) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let of = |pid| sample::process(pid).unwrap();
+        while of(child).parent == parent || of(child).session != child || of(child).name != "sleep"
+        {
+            assert!(Instant::now() < deadline, "{:?}", of(child));
+            std::thread::yield_now();
+        }
+        assert!(!with_descendants(&[parent]).contains(&child));
+    }
+
+    #[test]
+    fn cpus_of_who_forked_twice_are_given_back_and_no_mark_stays() {
+        let mut shell = Shell::with(TWICE, Shell::ordinary);
+        let all = affinity::allowed_cpus().unwrap();
+        let cpus = |pid: i32| affinity::allowed_cpus_of(pid).unwrap();
+        let before = Before::look(&[shell.pid()], To::Cpus(vec![all[0]])).unwrap();
+        let limits = child::lock_limits(shell.pid());
+        let left = before.left();
+        assert!(before.is_plausible() && left.is_plausible());
+        left.mark();
+        before.change().unwrap();
+        let child = shell.fork();
+        gone_from(child, shell.pid());
+        assert_eq!(cpus(child), [all[0]]);
+        before.restore().unwrap();
+        assert_eq!((cpus(shell.pid()), cpus(child)), (all.clone(), all.clone()));
+        // Once more, as if it had been seen by nobody until then.
+        affinity::pin_task(child, &all[..1]).unwrap();
+        left.restore().unwrap();
+        assert_eq!(cpus(child), all);
+        assert_eq!(child::lock_limits(shell.pid()), limits);
+        assert_eq!(child::lock_limits(child), limits);
+        child::signal(child, libc::SIGKILL).unwrap();
+    }
+
+    #[test]
+    fn a_nice_value_that_another_user_would_keep_is_taken_away() {
+        if !crate::system::is_root() {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "needs root");
+            return eprintln!("skipped: needs root");
+        }
+        use std::os::unix::process::CommandExt;
+        // It takes the mark off, and raises its nice value, so that it is none that we set.
+        let hostile =
+            "(ulimit -S -w 7; renice -n 1 $$ >/dev/null; setsid nice -n 1 sleep 60 & echo $!)";
+        let mut shell = Shell::with(hostile, |command| _ = command.uid(65534).gid(65534));
+        let own = nice(shell.pid());
+        let before = Before::look(&[shell.pid()], To::Nice(-20)).unwrap();
+        let left = before.left();
+        left.mark();
+        before.change().unwrap();
+        let child = shell.fork();
+        gone_from(child, shell.pid());
+        assert!(nice(child) < 0, "{}", nice(child));
+        before.restore().unwrap();
+        assert_eq!((nice(shell.pid()), nice(child)), (own, own));
+        rustix::process::setpriority_process(rustix::process::Pid::from_raw(child), -19).unwrap();
+        left.restore().unwrap();
+        assert_eq!(nice(child), own);
+        child::signal(child, libc::SIGKILL).unwrap();
+    }
+
+    #[test]
+    fn who_had_a_lower_nice_value_before_or_starts_later_keeps_it() {
+        let (had, to) = (To::Nice(0), To::Nice(-20));
+        assert!(To::Nice(-20).is_from(&had, &to) && To::Nice(-1).is_from(&had, &to));
+        assert!(!To::Nice(0).is_from(&had, &to) && !To::Nice(5).is_from(&had, &to));
+        let (had, to) = (To::Nice(0), To::Nice(19));
+        assert!(To::Nice(19).is_from(&had, &to) && !To::Nice(18).is_from(&had, &to));
+        let (had, to) = (To::Cpus(vec![0]), To::Cpus(vec![0, 1]));
+        assert!(To::Cpus(vec![0, 1]).is_from(&had, &to) && !To::Cpus(vec![1]).is_from(&had, &to));
     }
 
     #[test]

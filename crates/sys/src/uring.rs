@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::time::Duration;
 
 use io_uring::types::{DestinationSlot, Fixed};
 use io_uring::{IoUring, opcode, squeue, types};
@@ -9,22 +10,32 @@ use io_uring::{IoUring, opcode, squeue, types};
 /// A ring that reads one file at a time.
 pub struct FileReader {
     ring: IoUring,
+    /// Why it can be used no more: it holds requests on memory that was given back.
+    broken: Option<i32>,
 }
 
 const OPEN: u64 = 1;
 const READ: u64 = 2;
 const CLOSE: u64 = 3;
+/// Between two looks for what a ring that cannot be waited for has completed.
+const RETRY: Duration = Duration::from_millis(1);
 
 impl FileReader {
     /// A ring with one place for an open file of its own, which never gets a descriptor number.
     pub fn new() -> io::Result<FileReader> {
         let ring: IoUring = IoUring::builder().build(8)?;
         ring.submitter().register_files_sparse(1)?;
-        Ok(FileReader { ring })
+        Ok(FileReader { ring, broken: None })
     }
 
     /// Reads a file from its beginning, as much as fits, and tells how much that was.
+    ///
+    /// # Errors
+    /// What opening, reading or the ring itself said; after an error of the ring every further read has the same.
     pub fn read(&mut self, path: &CStr, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(code) = self.broken {
+            return Err(io::Error::from_raw_os_error(code));
+        }
         let slot =
             DestinationSlot::try_from_slot_target(0).map_err(|_| io::Error::other("no slot"))?;
         let open = opcode::OpenAt::new(types::Fd(libc::AT_FDCWD), path.as_ptr())
@@ -50,14 +61,18 @@ impl FileReader {
     }
 
     /// Waits for so many completions. Does not return before, since requests use memory of the caller.
-    fn wait(&mut self, wanted: usize) -> io::Result<usize> {
+    fn wait(&mut self, mut wanted: usize) -> io::Result<usize> {
         let (mut opened, mut read, mut seen) = (0, 0, 0);
         while seen < wanted {
-            match self.ring.submit_and_wait(wanted - seen) {
-                Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // Requests may be under way on memory that would be given back: there is no safe way to go on.
-                Err(e) => panic!("io_uring cannot be waited for: {e}"),
+            if self.broken.is_some() {
+                std::thread::sleep(RETRY);
+            } else if let Err(e) = self.ring.submit_and_wait(wanted - seen)
+                && e.kind() != io::ErrorKind::Interrupted
+            {
+                // What the kernel has not taken it never will, as this ring is given up. What it has taken uses the
+                // caller's memory until it is complete, and completes by itself.
+                self.broken = Some(e.raw_os_error().unwrap_or(libc::EIO));
+                wanted -= self.ring.submission().len().min(wanted);
             }
             for done in self.ring.completion() {
                 seen += 1;
@@ -67,6 +82,9 @@ impl FileReader {
                     _ => {}
                 }
             }
+        }
+        if let Some(code) = self.broken {
+            return Err(io::Error::from_raw_os_error(code));
         }
         result(opened)?;
         result(read)

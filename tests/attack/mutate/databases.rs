@@ -163,12 +163,12 @@ fn attack(rng: &mut Rng, dir: &Path, bytes: &[u8]) -> Result<bool, Fault> {
     Ok(verified || listed)
 }
 
-#[test]
-fn mutated_databases() {
+/// Cases of one engine, which has two of the stores.
+fn mutated(engine: usize, kind: &str) {
     let bases = Bases::new();
-    Plan::from_environment().run("databases", |_, seed| {
+    Plan::from_environment().share(3).run(kind, |_, seed| {
         let mut rng = Rng::with_seed(seed);
-        let store = rng.usize(..STORES.len());
+        let store = 2 * engine + rng.usize(..2);
         let bytes = damage(&mut rng, &bases.0[store]);
         let dir = TempDir::new().unwrap();
         attack(&mut rng, dir.path(), &bytes).map_err(|fault| {
@@ -176,4 +176,19 @@ fn mutated_databases() {
             Fault::new(fault.kind, format!("{} ({})", fault.text, kept.display()))
         })
     });
+}
+
+#[test]
+fn mutated_databases_lmdb() {
+    mutated(0, "databases-lmdb");
+}
+
+#[test]
+fn mutated_databases_sqlite() {
+    mutated(1, "databases-sqlite");
+}
+
+#[test]
+fn mutated_databases_redb() {
+    mutated(2, "databases-redb");
 }

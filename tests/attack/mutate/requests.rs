@@ -250,8 +250,27 @@ fn attack(rng: &mut Rng, server: &Server, texts: &[Vec<u8>]) -> Result<bool, Fau
     }
 }
 
-/// True when something was found, false when all was refused.
-fn judge(answer: &[u8]) -> Result<bool, Fault> {
+/// Judges every answer of a conversation. True when something was found, false when all was refused.
+fn judge(answers: &[u8]) -> Result<bool, Fault> {
+    let begins = |at: &usize| {
+        let rest = &answers[*at..];
+        let version = rest.starts_with(b"HTTP/1.1 ") || rest.starts_with(b"HTTP/1.0 ");
+        version
+            && rest
+                .get(9..12)
+                .is_some_and(|code| code.iter().all(u8::is_ascii_digit))
+    };
+    let mut starts: Vec<usize> = (1..answers.len()).filter(begins).collect();
+    starts.push(answers.len());
+    let (mut from, mut found) = (0, false);
+    for end in starts {
+        found |= judge_one(&answers[from..end])?;
+        from = end;
+    }
+    Ok(found)
+}
+
+fn judge_one(answer: &[u8]) -> Result<bool, Fault> {
     if answer.is_empty() {
         return Ok(false);
     }

@@ -428,9 +428,6 @@ fn where_the_processor_differs_too_each_cause_in_the_kernel_says_so() {
             .changing("AMD Opteron 850", "IBM PowerPC 970FX (G5)")
             .among(["opteron-850-linux", "g5-2.5-linux"]);
         assert_eq!(finding.status, Status::Likely, "{finding:#?}");
-        assert!(
-            finding.evidence.contains(&processor),
-            "{finding:#?}"
-        );
+        assert!(finding.evidence.contains(&processor), "{finding:#?}");
     }
 }

@@ -264,7 +264,13 @@ fn measure(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<
     } = planned;
     let begun = Instant::now();
     let now = jiff::Timestamp::now();
-    let mut scratch = Scratch::create().context("cannot make a private directory for the run")?;
+    // From the beginning where the system is changed: a run that is killed before it does so leaves no directory either.
+    let scratch = if options.allow_system_changes {
+        Scratch::create_guarded()
+    } else {
+        Scratch::create()
+    };
+    let mut scratch = scratch.context("cannot make a private directory for the run")?;
     let progress = Progress::start(
         &format!("comparing two settings of {}", args.name),
         options.budget,

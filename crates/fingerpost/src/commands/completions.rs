@@ -1,7 +1,5 @@
 //! `fingerpost completions`: what a shell needs to complete our words.
 
-use clap_complete::Shell;
-
 use crate::completion::{self, VARIABLE};
 use crate::output;
 
@@ -17,12 +15,13 @@ for them. Open a new shell after it was written."
 )]
 pub struct Args {
     /// The shell
-    shell: Shell,
+    #[arg(value_name = "SHELL", value_parser = completion::NAMES)]
+    shell: String,
 }
 
 /// Prints the shell's script.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let (name, mut script) = (args.shell.to_string(), Vec::new());
+    let (name, mut script) = (args.shell, Vec::new());
     let Some(shell) = completion::shell(&name) else {
         anyhow::bail!("there are no completions for {name}")
     };

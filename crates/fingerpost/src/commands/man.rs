@@ -1,10 +1,11 @@
 //! `fingerpost man`: the manual pages, made from the same declarations as `--help`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Command;
 use clap_mangen::Man;
+use fingerpost_record::archive::write_public;
 use fingerpost_record::suggest;
 
 use crate::exit::usage;
@@ -32,14 +33,23 @@ pub fn run(args: Args, top: Command) -> anyhow::Result<()> {
     let mut top = top.disable_help_subcommand(true);
     top.build();
     if let Some(dir) = args.dir {
-        std::fs::create_dir_all(&dir)
-            .and_then(|()| clap_mangen::generate_to(top, &dir))
-            .with_context(|| format!("cannot write the pages to {}", dir.display()))?;
-        return Ok(());
+        std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        return write_all(&top, &dir);
     }
     let mut page = Vec::new();
     Man::new(find(&top, &args.command)?).render(&mut page)?;
     output::write(|out| out.write_all(&page))
+}
+
+/// Writes the page of a command and those below it. What lies under their names may be a link of another user's.
+fn write_all(command: &Command, dir: &Path) -> anyhow::Result<()> {
+    for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        write_all(below, dir)?;
+    }
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    Ok(write_public(&dir.join(man.get_filename()), &page)?)
 }
 
 /// The command that the words name, called as its page is (`fingerpost-archive-list`).

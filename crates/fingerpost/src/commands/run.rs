@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use fingerpost_record::archive::checked_label;
+use fingerpost_record::text::clean_short;
 use fingerpost_record::{Outcome, Profile, Run, secret};
 use fingerpost_report::Format;
 
@@ -115,6 +116,30 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         args.progress
     };
     Ok(conclude(&conducted, progress, stopped))
+}
+
+/// Refuses words after `run` that the user did not write, but a sweep that may be anybody's, where they do more than to
+/// choose what is measured and for how long: where files go, what a server is started by, changes of the system, and
+/// settings that are not known to be harmless.
+pub fn only_measures(words: &[String]) -> Result<(), String> {
+    let args = parsed(words.iter().map(String::as_str))
+        .map_err(|_| "`run` does not take them".to_owned())?;
+    let more = [
+        (args.output.is_some(), "--output"),
+        (!args.server_prefix.is_empty(), "--server-prefix"),
+        (args.allow_system_changes, "--allow-system-changes"),
+        (args.watch.is_some(), "--watch"),
+        (args.label.is_some(), "--label"),
+    ];
+    if let Some((_, option)) = more.iter().find(|(given, _)| *given) {
+        return Err(format!("{option} is for the user to give"));
+    }
+    for setting in &args.set {
+        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+        fingerpost_labs::elsewhere::of_any(key, value)
+            .map_err(|why| format!("--set {}: {why}", clean_short(setting, 60)))?;
+    }
+    Ok(())
 }
 
 /// How long measuring takes by these words after `run`, about; or what is wrong with them, names and settings included.

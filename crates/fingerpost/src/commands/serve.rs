@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use fingerpost_labs::Lab;
+use fingerpost_labs::{Lab, elsewhere};
 use fingerpost_page::{Choice, Options, Page};
 use fingerpost_record::archive::Archive;
 
@@ -45,6 +45,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             apis,
             sweeps: args.sweeps,
             define: definitions::of,
+            takes: |key, value| elsewhere::of_any(key, value).map_err(|why| why.to_string()),
         });
     }
     let page = Page::bind(args.port)
@@ -73,15 +74,6 @@ fn program() -> anyhow::Result<PathBuf> {
         .unwrap_or(path))
 }
 
-/// Whether a setting names files, programs, other servers, or what a server may load: who asks for that sits at a
-/// terminal.
-fn names_what_is_outside(key: &str) -> bool {
-    matches!(
-        key,
-        "dir" | "url" | "password_file" | "server." | "backend" | "cc" | "cflags"
-    )
-}
-
 fn setting(setting: &fingerpost_labs::Setting) -> fingerpost_page::Setting {
     fingerpost_page::Setting {
         key: setting.key.to_owned(),
@@ -101,7 +93,7 @@ fn choice(name: &str, summary: &str, settings: Vec<fingerpost_page::Setting>) ->
 fn choices() -> Vec<Choice> {
     let of = |lab: &Lab| {
         lab.all_settings()
-            .filter(|s| !names_what_is_outside(s.key))
+            .filter(elsewhere::takes_any)
             .map(|s| setting(&s))
             .collect()
     };

@@ -266,11 +266,7 @@ fn get(of: &Kept, path: &[u8]) -> anyhow::Result<Done> {
     let mut written = Ok(());
     let found = open(of)?
         .reader()
-        .and_then(|mut reader| {
-            reader.cell(path, &mut |cell| {
-                written = output::write(|out| out.write_all(cell.body))
-            })
-        })
+        .and_then(|mut reader| reader.cell(path, &mut |cell| written = output::content(cell.body)))
         .map_err(mend)?;
     written?;
     if !found {
@@ -329,14 +325,13 @@ fn read_input(from: Option<PathBuf>) -> anyhow::Result<(Vec<u8>, i64)> {
     }
 }
 
-/// Opens a database for reading: one that others can have arranged so that no file beside it is looked at, and none of
-/// LMDB's at all.
+/// Opens a database for reading: one that others can have arranged so that no file beside it is looked at or made and no
+/// lock is taken, which they could hold; and none of LMDB's at all unless it is trusted.
 fn open(Kept { file, trust }: &Kept) -> anyhow::Result<Database> {
     let engine = Database::engine_of(file).map_err(mend)?;
     match standing(file).map_err(mend)? {
-        _ if *trust => Database::open(file),
         Standing::Ours => Database::open(file),
-        Standing::Strange if engine == Engine::Lmdb => return usage(strange(file)),
+        Standing::Strange if engine == Engine::Lmdb && !*trust => return usage(strange(file)),
         Standing::OpenDirectory | Standing::Strange => Database::open_alone(file),
     }
     .map_err(mend)

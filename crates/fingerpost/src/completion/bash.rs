@@ -3,6 +3,9 @@
 //! `run database --set engine=m` reaches a completion function as the words `engine`, `=` and `m`, and what it answers
 //! takes the place of `m`. The words are therefore put together again by the line that they come from, and the answers
 //! lose what bash keeps.
+//!
+//! bash puts an answer into the line as it is, where it would be run, unless it is told that answers are names of files:
+//! then it quotes them. It is told so where an answer has a sign that any shell could take for more than itself.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,31 +13,38 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Command;
-use clap_complete::engine;
 use clap_complete::env::EnvCompleter;
 
-/// Where the word at the cursor is among the words, the line up to the cursor, and what separates answers.
+use super::paths;
+use super::words::{Quotes, meant};
+
+/// Where the word at the cursor is among the words, and the line up to the cursor.
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 const LINE: &str = "_CLAP_COMPLETE_LINE";
-const SEPARATOR: &str = "_CLAP_IFS";
 
-/// The function that bash calls; `NAME`, `BIN`, `COMPLETER` and `VAR` stand for words that are put in. A word that is
-/// complete is followed by a space, but for one that goes on.
+/// The first line of an answer: whether bash has to quote the others.
+const QUOTED: &str = "quoted";
+const PLAIN: &str = "plain";
+
+/// The function that bash calls; `NAME`, `BIN`, `COMPLETER` and `VAR` stand for words that are put in. Answers are read
+/// as lines into an array, so that none is split, matched with files or evaluated. A word that is complete is followed
+/// by a space, but for one that goes on.
 const SCRIPT: &str = r#"
 _NAME_complete() {
-    local IFS=$'\013' words=("${COMP_WORDS[@]}")
-    compopt +o nospace 2> /dev/null
+    local words=("${COMP_WORDS[@]}") answers=()
+    compopt +o nospace +o filenames 2> /dev/null
     words[COMP_CWORD]="$2"
-    COMPREPLY=( $( \
-        _CLAP_IFS="$IFS" \
+    mapfile -t answers < <( \
         _CLAP_COMPLETE_INDEX="$COMP_CWORD" \
         _CLAP_COMPLETE_LINE="${COMP_LINE:0:COMP_POINT}" \
         VAR="bash" \
-        COMPLETER -- "${words[@]}" \
-    ) )
-    if [[ $? != 0 ]]; then
-        unset COMPREPLY
-    elif [[ "${COMPREPLY-}" =~ [=/:.]$ ]]; then
+        COMPLETER -- "${words[@]}" 2> /dev/null \
+    )
+    COMPREPLY=("${answers[@]:1}")
+    if [[ "${answers[0]-}" == quoted ]]; then
+        compopt -o filenames 2> /dev/null || COMPREPLY=()
+    fi
+    if [[ "${COMPREPLY-}" =~ [=/:.]$ ]]; then
         compopt -o nospace 2> /dev/null
     fi
 }
@@ -62,11 +72,7 @@ impl EnvCompleter for Bash {
         completer: &str,
         buf: &mut dyn Write,
     ) -> io::Result<()> {
-        let script = SCRIPT
-            .replace("NAME", &name.replace('-', "_"))
-            .replace("COMPLETER", completer)
-            .replace("BIN", bin)
-            .replace("VAR", var);
+        let script = super::filled(SCRIPT, var, name, bin, completer);
         buf.write_all(script.trim_start().as_bytes())
     }
 
@@ -84,26 +90,26 @@ impl EnvCompleter for Bash {
         let joined = env::var(LINE)
             .ok()
             .and_then(|line| together(&args, index, &line));
-        let (args, index, kept) = joined.unwrap_or((args, index, 0));
-        let found = engine::complete(command, args, index, dir)?;
-        let values: Vec<String> = found
+        let (args, index, kept) = joined.unwrap_or((args, index, String::new()));
+        let offered = super::offered(command, args, index, dir)?;
+        let rest: Vec<&str> = offered
             .iter()
-            .map(|one| one.get_value().to_string_lossy().into_owned())
+            .filter_map(|(value, _)| value.strip_prefix(&kept))
             .collect();
-        let rest: Vec<&str> = values
-            .iter()
-            .map(|value| value.get(kept..).unwrap_or_default())
-            .collect();
-        buf.write_all(
-            rest.join(&env::var(SEPARATOR).unwrap_or_else(|_| "\n".into()))
-                .as_bytes(),
-        )
+        let plain = rest.iter().all(|rest| paths::is_plain(rest));
+        writeln!(buf, "{}", if plain { PLAIN } else { QUOTED })?;
+        rest.iter().try_for_each(|rest| writeln!(buf, "{rest}"))
     }
 }
 
-/// The words up to the cursor as the line has them, the place of the last of them, and the length of its part that bash
-/// keeps. The word at `index` is what bash replaces, without quotes. Nothing where words are not those of the line.
-fn together(words: &[OsString], index: usize, line: &str) -> Option<(Vec<OsString>, usize, usize)> {
+/// What the words up to the cursor stand for, the place of the last of them, and its part that bash keeps. Words come as
+/// they were typed; that at `index` is what bash replaces, without the quote that it begins with. Nothing where words
+/// are not those of the line.
+fn together(
+    words: &[OsString],
+    index: usize,
+    line: &str,
+) -> Option<(Vec<OsString>, usize, String)> {
     let current = words.get(index)?.to_str()?;
     let (mut whole, mut rest): (Vec<String>, &str) = (Vec::new(), line);
     for word in &words[..index] {
@@ -131,11 +137,11 @@ fn together(words: &[OsString], index: usize, line: &str) -> Option<(Vec<OsStrin
     };
     whole.push(format!("{kept}{current}"));
     let place = whole.len() - 1;
-    Some((
-        whole.into_iter().map(OsString::from).collect(),
-        place,
-        kept.len(),
-    ))
+    let whole: Option<Vec<OsString>> = whole
+        .iter()
+        .map(|word| meant(word, Quotes::Posix).map(OsString::from))
+        .collect();
+    Some((whole?, place, meant(&kept, Quotes::Posix)?))
 }
 
 #[cfg(test)]
@@ -146,7 +152,7 @@ mod tests {
     fn last(words: &[&str], index: usize, line: &str) -> Option<(String, usize, usize)> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let (whole, place, kept) = together(&words, index, line)?;
-        Some((whole[place].to_str()?.to_owned(), place, kept))
+        Some((whole[place].to_str()?.to_owned(), place, kept.len()))
     }
 
     #[test]
@@ -210,6 +216,22 @@ mod tests {
                 "engine=m",
                 3,
                 0,
+            ),
+            (
+                &["fp", "--set", "manifest", "=", r"a\ b"],
+                4,
+                r"fp --set manifest=a\ b",
+                "manifest=a b",
+                2,
+                9,
+            ),
+            (
+                &["fp", "--set", "x", "=", "a b"],
+                4,
+                "fp --set x='a b",
+                "x=a b",
+                2,
+                2,
             ),
         ] {
             assert_eq!(

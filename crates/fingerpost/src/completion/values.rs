@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsStr;
 
-use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
+use clap_complete::engine::CompletionCandidate;
 use fingerpost_labs::{Lab, Setting};
 use fingerpost_probes::Probe;
 
@@ -110,7 +110,7 @@ impl Asked {
                 .map(|word| (format!("{key}={begun}{word}"), String::new())),
         );
         if of_labs.iter().any(|s| s.path && one_more(s.several)) {
-            let paths = PathCompleter::any().complete(OsStr::new(&value[begun.len()..]));
+            let paths = super::paths::any(OsStr::new(&value[begun.len()..]));
             found.extend(
                 paths
                     .into_iter()

@@ -1,118 +1,93 @@
-//! Which values of a record may be set here. A record may come from anywhere: it must not choose a program that is run,
-//! a file that is read, or code that a compiler or a server loads. Whoever wants such a setting names it on the command
-//! line.
+//! Which values of a record may be set here. A record may come from anywhere, and one in the archive may be imported:
+//! all are treated alike. Only what `fingerpost_labs::elsewhere` knows to be harmless is taken; whoever wants another
+//! setting names it on the command line.
 
-/// The longest value that is taken.
-const MOST: usize = 200;
-/// How words begin that only say how code is made.
-const FLAGS: [&str; 6] = ["-O", "-m", "-f", "-g", "-std=", "-pipe"];
-/// Parts of such words that load code or read or write files.
-const NOT_PLAIN: [&str; 15] = [
-    "/", "plugin", "@", ",", "pass", "dump", "file", "record", "save", "cache", "info", "usage",
-    "dir", "split", "use-ld",
-];
-/// Parts of a server's settings that name files or code.
-const FILES: [&str; 9] = [
-    "file",
-    "dir",
-    "plugin",
-    "init",
-    "exec",
-    "command",
-    "library",
-    "libraries",
-    "path",
-];
+use fingerpost_labs::{Lab, elsewhere};
+use fingerpost_record::text::clean_short;
 
-/// Whether this value of a record may be set, else why not. `key` is the setting's.
-pub fn taken(key: &str, value: &str) -> Result<(), String> {
-    let harmless = value.chars().count() <= MOST && !value.contains(char::is_control);
-    let allowed = harmless
-        && match key {
-            // Places of swap are checked by the laboratory, and need leave to change the system.
-            "placements" => true,
-            // The title of a compiler that is found here, never a program's name.
-            "cc" => value.contains(' ') && !value.contains('/'),
-            "cflags" => value.split_whitespace().all(is_plain_flag),
-            "manifest" | "url" | "password_file" => false,
-            _ if key.starts_with("server.") => {
-                is_plain(value) && !FILES.iter().any(|part| key.contains(part))
-            }
-            _ => !value.contains('/'),
-        };
-    let refused = || {
-        format!(
-            "a record may not choose a program or a file that is used here; if you trust it, add --set '{key}=…' \
-             yourself"
-        )
+/// How much of a name and of a value a sentence quotes.
+const SHOWN: usize = 60;
+
+/// Whether this value of a record may be set for a lab, or for a probe of this name, else why not. `key` is the
+/// setting's.
+pub fn taken(lab: Option<&Lab>, probe: &str, key: &str, value: &str) -> Result<(), String> {
+    let told = match lab {
+        Some(lab) => elsewhere::of_lab(lab, key, value),
+        None => match known(probe) {
+            Some(probe) => elsewhere::of_probe(probe, key, value),
+            None => Err(elsewhere::Refused::Setting),
+        },
     };
-    allowed.then_some(()).ok_or_else(refused)
+    let setting = format!("{key}={value}");
+    told.map_err(|why| {
+        format!(
+            "a record may not choose {}: {why}",
+            clean_short(&setting, SHOWN)
+        )
+    })
 }
 
-fn is_plain_flag(word: &str) -> bool {
-    FLAGS.iter().any(|start| word.starts_with(start))
-        && !NOT_PLAIN.iter().any(|part| word.contains(part))
+/// The probe of exactly this name; a record may hold a pattern.
+pub fn known(probe: &str) -> Option<&'static fingerpost_probes::Probe> {
+    fingerpost_probes::all()
+        .chain(fingerpost_probes::lab_rows())
+        .find(|known| known.name == probe)
 }
 
-fn is_plain(value: &str) -> bool {
-    value
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "_.+-%,".contains(c))
+/// How the user allows it where both sides have it: by naming it. A name that a shell would read otherwise is left out.
+pub fn allowed_by(key: &str) -> String {
+    format!("; if you trust it, set it yourself: --set {}=…", plain(key))
+}
+
+/// How the user measures it where it is the change itself.
+pub fn measured_by(name: &str, key: &str) -> String {
+    let key = plain(key);
+    format!("; if you trust it, set it yourself: fingerpost ab {name} --a {key}=… --b {key}=…")
+}
+
+fn plain(key: &str) -> &str {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if key.len() <= SHOWN && key.chars().all(fits) {
+        key
+    } else {
+        "KEY"
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_says_how_code_is_made_or_how_a_server_works_is_taken() {
-        for (key, value) in [
-            ("cc", "gcc 12.2.0"),
-            ("cflags", "-O2 -march=native -ffast-math"),
-            ("query_cache", "off"),
-            ("server.log_bin", "1"),
-            ("server.innodb_flush_log_at_trx_commit", "2"),
-            ("placements", "dual:/mnt"),
-            ("clients", "8"),
-        ] {
-            assert_eq!(taken(key, value), Ok(()), "{key}={value}");
-        }
+    fn database() -> Option<&'static Lab> {
+        fingerpost_labs::courses().find(|lab| lab.name == "database")
     }
 
     #[test]
-    fn what_names_a_program_a_file_or_code_is_not() {
-        let long = "1".repeat(MOST + 1);
-        for (key, value) in [
-            ("cc", "/tmp/compiler"),
-            ("cc", "reboot"),
-            ("cflags", "-fplugin=/tmp/x.so"),
-            ("cflags", "-fplugin=x"),
-            ("cflags", "-O2 -wrapper sh"),
-            ("cflags", "-O2 -B/tmp"),
-            ("cflags", "-Xclang -load"),
-            ("cflags", "-O2 @/tmp/more"),
-            ("cflags", "-fpass-plugin=x.so"),
-            ("manifest", "apps.toml"),
-            ("cflags", "-fdump-tree-all=x"),
-            ("cflags", "-fprofile-use=x"),
-            ("cflags", "-foptimization-record-file=x"),
-            ("cflags", "-fmodules-cache-path=x"),
-            ("cflags", "-fcallgraph-info"),
-            ("cflags", "-fstack-usage"),
-            ("cflags", "-gsplit-dwarf"),
-            ("cflags", "-fuse-ld=x"),
-            ("url", "x:1"),
-            ("dir", "/etc"),
-            ("server.init_file", "x"),
-            ("server.plugin_load", "x"),
-            ("server.shared_preload_libraries", "x"),
-            ("server.general_log", "1\nload=x"),
-            ("clients", long.as_str()),
-        ] {
-            assert!(
-                taken(key, value).is_err_and(|why| why.contains(&format!("--set '{key}="))),
-                "{key}={value}"
-            );
-        }
+    fn what_is_refused_is_named_with_what_to_do() {
+        let said = taken(database(), "", "server.ARCHIVE_COMMAND", "touch x").unwrap_err();
+        assert!(
+            said.starts_with("a record may not choose server.ARCHIVE_COMMAND=touch x: "),
+            "{said}"
+        );
+        assert_eq!(
+            allowed_by("server.ARCHIVE_COMMAND"),
+            "; if you trust it, set it yourself: --set server.ARCHIVE_COMMAND=…"
+        );
+        assert!(!measured_by("database", "x;reboot").contains("reboot"));
+        let said = taken(database(), "", "clients", &"9".repeat(9000)).unwrap_err();
+        assert!(
+            said.len() < 300 && said.contains("whole numbers from 1 to 1000"),
+            "{said}"
+        );
+        assert_eq!(taken(database(), "", "clients", "8"), Ok(()));
+    }
+
+    #[test]
+    fn a_pattern_is_no_probe() {
+        assert!(taken(None, "syscall.*", "fds", "3").is_err());
+        assert!(taken(None, "*", "fds", "3").is_err());
+        assert_eq!(taken(None, "syscall.poll", "fds", "3"), Ok(()));
+        assert!(taken(None, "syscall.poll", "env.LD_PRELOAD", "x.so").is_err());
+        assert!(taken(None, "syscall.poll", "dir", "x").is_err());
     }
 }

@@ -92,11 +92,12 @@ impl Home {
         let mut command = self.command(&[&["--", "fingerpost"], words].concat());
         command
             .env("FINGERPOST_COMPLETE", "bash")
-            .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
-            .env("_CLAP_IFS", "\n");
+            .env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+        // The first line says whether bash has to quote the others.
         Said::of(&command.output().unwrap())
             .well()
             .lines()
+            .skip(1)
             .map(str::to_owned)
             .collect()
     }

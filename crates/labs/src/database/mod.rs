@@ -240,8 +240,8 @@ pub static LAB: Lab = Lab {
             "read (select, range, order, group, join), write (transactions with commit) or point",
         )
         .one_of(&["read", "write", "point"]),
-        Setting::new("clients", "1,2,5,10,20,35,50", "clients at the same time, one step each"),
-        Setting::new("scale", "1", "size of the data set; 1 is 36,000 rows, some 15 MB"),
+        Setting::new("clients", "1,2,5,10,20,35,50", "clients at the same time, one step each").list(1, 1000),
+        Setting::new("scale", "1", "size of the data set; 1 is 36,000 rows, some 15 MB").whole(1, 200),
         Setting::new("storage", "innodb", "MariaDB's storage engine: innodb, myisam or aria")
             .one_of(&["innodb", "myisam", "aria"]),
         Setting::new("query_cache", "off", "MariaDB's query cache: on or off").one_of(&["off", "on"]),

@@ -375,6 +375,8 @@ fn ours(subjects: &Subjects) -> BTreeSet<i32> {
 #[derive(Default)]
 pub struct Pulled {
     tickets: Vec<Ticket>,
+    /// It was made before, and what it leaves behind is looked for when the scratch directory goes.
+    again: bool,
 }
 
 impl Pulled {
@@ -390,9 +392,11 @@ impl Pulled {
     ) -> Result<(), String> {
         let steps = lever.acts.iter().map(step).collect::<Result<Vec<_>, _>>()?;
         let (undo, make): (Vec<Undo>, Vec<Make>) = steps.into_iter().unzip();
-        self.tickets = scratch
-            .begin_brief(&undo, limit)
-            .map_err(|e| format!("the journal cannot be written: {e}"))?;
+        let trouble = |e| format!("the journal cannot be written: {e}");
+        if !std::mem::replace(&mut self.again, true) {
+            mark_threads(&undo, scratch).map_err(trouble)?;
+        }
+        self.tickets = scratch.begin_brief(&undo, limit).map_err(trouble)?;
         let made = make.iter().try_for_each(|make| make());
         made.or_else(|error| self.release(scratch).and(Err(error)))
     }
@@ -408,6 +412,19 @@ impl Pulled {
             scratch.end_brief(std::mem::take(&mut self.tickets))
         }
     }
+}
+
+/// Has the journal look, when all is over, for processes that inherited what is about to be changed, and marks those
+/// that they will come from.
+fn mark_threads(undo: &[Undo], scratch: &mut Scratch) -> std::io::Result<()> {
+    for undo in undo {
+        if let Undo::Threads { before } = undo {
+            let left = before.left();
+            scratch.record(Undo::Inherited { left: left.clone() })?;
+            left.mark();
+        }
+    }
+    Ok(())
 }
 
 /// Makes an act.
@@ -456,7 +473,9 @@ fn step(act: &Act) -> Result<(Undo, Make<'_>), String> {
             )
         }
         Act::Stop(pids) => {
-            let known = |pid: i32| Some((pid, child::start_time(pid)?));
+            // One that is stopped by somebody else stays so.
+            let runs = |pid| sample::process(pid).filter(|s| !matches!(s.state, 'T' | 't'));
+            let known = |pid: i32| Some((pid, runs(pid)?.started));
             let processes: Vec<(i32, u64)> = with_descendants(pids)
                 .into_iter()
                 .filter_map(known)

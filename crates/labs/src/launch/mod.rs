@@ -367,7 +367,7 @@ pub static LAB: Lab = Lab {
             "pressure",
             "0.6",
             "memory that is left to the applications as a share of what they need, or `none`",
-        )
+        ).real(0.05, 10.0)
         .one_of(&["none"]),
         Setting::new(
             "pressure_by",
@@ -375,8 +375,8 @@ pub static LAB: Lab = Lab {
             "limit (control group) or reserve (pinned memory)",
         )
         .one_of(&["limit", "reserve"]),
-        Setting::new("swap_size", "what the applications need", "size of each placement's swap, such as 512M"),
-        Setting::new("rounds", "2, more as time allows", "sequences under each placement"),
+        Setting::new("swap_size", "what the applications need", "size of each placement's swap, such as 512M").whole(1 << 20, 64 << 30),
+        Setting::new("rounds", "2, more as time allows", "sequences under each placement").whole(1, 100),
         Setting::new(
             "state",
             "cold where caches may be dropped, else warm",
@@ -390,9 +390,9 @@ pub static LAB: Lab = Lab {
             "with state=uptime: go on reading the page-ins for so long (4d, 12h, 30m); each day of uptime is a row, \
              and the course is kept",
         ),
-        Setting::new("existing_swap", "on", "off: switch the machine's own swap off for the time of the run")
+        Setting::new("existing_swap", "on", "off: switch the machine's own swap off for the time of the run").by_the_user()
             .one_of(&["on", "off"]),
-        Setting::new("throttle", "4M", "bytes a second of a throttled placement"),
+        Setting::new("throttle", "4M", "bytes a second of a throttled placement").whole(4096, 1 << 40),
     ],
     missing,
     check: |settings, _| Plan::check(settings),

@@ -90,8 +90,8 @@ pub static LAB: Lab = Lab {
     ],
     settings: &[
         Setting::new("site", "made from the seed", "a directory whose files are the pages").path(),
-        Setting::new("pages", "1000", "pages of the site that is made"),
-        Setting::new("urls", "100", "random URLs in one round"),
+        Setting::new("pages", "1000", "pages of the site that is made").whole(1, 100_000),
+        Setting::new("urls", "100", "random URLs in one round").whole(1, 100_000),
         Setting::new(
             "store",
             "all",
@@ -110,12 +110,12 @@ pub static LAB: Lab = Lab {
             "none",
             "with state=warming: memory that a reader may have, its page cache included, such as 8M (with pages=4000 \
              and urls=400); a list such as none,8M; as root with --allow-system-changes",
-        )
+        ).whole(2 << 20, 1 << 40)
         .several(&["none"]),
         Setting::new("parts", "rounds,sizes (quick)", "rounds, sizes, folders, depth, readers, served, or all")
             .several(&["rounds", "sizes", "folders", "depth", "readers", "served", "all"]),
-        Setting::new("folder", "10,100,1000,10000", "numbers of files in one folder"),
-        Setting::new("readers", "1,2,4,8", "numbers of readers at a time"),
+        Setting::new("folder", "10,100,1000,10000", "numbers of files in one folder").list(1, 100_000),
+        Setting::new("readers", "1,2,4,8", "numbers of readers at a time").list(1, 256),
         Setting::new("dirs", "the work directory", "directories, each on a file system to measure on")
             .several(&[])
             .path(),

@@ -325,29 +325,33 @@ pub static LAB: Lab = Lab {
             "connections",
             "1,10,100,1000",
             "connections at a time, 1 to 1000, several with commas between",
-        ),
+        )
+        .list(1, 1000),
         Setting::new(
             "keepalive",
             "on",
             "on, off (a connection per request) or both",
         )
         .one_of(&["on", "off", "both"]),
-        Setting::new("size", "1K", "bytes of the file that is asked for"),
+        Setting::new("size", "1K", "bytes of the file that is asked for").whole(0, 1 << 30),
         Setting::new(
             "rate",
             "none",
             "requests a second of an open loop; latency is told from the intended start too",
-        ),
+        )
+        .real(0.1, 1e7),
         Setting::new(
             "requests",
             "none",
             "answers after which a step ends, as ab's -n",
-        ),
+        )
+        .whole(1, 1_000_000_000),
         Setting::new(
             "workers",
             "half of the CPUs",
             "worker processes of a private server; of Apache, requests at a time",
-        ),
+        )
+        .whole(1, 4096),
         Setting::new(
             "backend",
             "none",
@@ -358,7 +362,8 @@ pub static LAB: Lab = Lab {
             "backlog",
             "1024",
             "length of a private server's accept queue",
-        ),
+        )
+        .whole(1, 65_535),
         Setting::new(
             "source",
             "one",

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -91,12 +91,18 @@ impl Answering {
     }
 }
 
+/// The most bytes of a table of sockets that are read: 100,000 connections, which the kernel takes half a second for.
+const LONGEST_TABLE: u64 = 16 << 20;
+
 /// The lines of a table of sockets without its head.
 fn lines(pid: i32, file: &str) -> impl Iterator<Item = String> {
     let table = File::open(format!("/proc/{pid}/net/{file}")).ok();
-    table
-        .into_iter()
-        .flat_map(|f| BufReader::new(f).lines().map_while(Result::ok).skip(1))
+    table.into_iter().flat_map(|f| {
+        BufReader::new(f.take(LONGEST_TABLE))
+            .lines()
+            .map_while(Result::ok)
+            .skip(1)
+    })
 }
 
 /// Local ports of listening sockets with these inodes. The kernel tells listening sockets before all others, of which

@@ -106,7 +106,7 @@ impl Leaf {
     pub fn class(&self) -> WaitClass {
         match self.kind {
             Kind::User => WaitClass::UserCode,
-            Kind::Call(number) => WaitClass::SystemCall(calls::name(number).into()),
+            Kind::Call(number) => WaitClass::SystemCall(calls::name(number)),
             Kind::Interrupt(_) => WaitClass::Interrupt,
             Kind::Cpu => WaitClass::Cpu,
             Kind::Lock => WaitClass::Lock,

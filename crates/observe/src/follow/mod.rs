@@ -29,6 +29,7 @@ mod taken;
 pub(crate) mod taking;
 mod timeline;
 mod turns;
+pub mod underway;
 mod walk;
 
 pub use answering::Answering;

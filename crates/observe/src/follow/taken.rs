@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::mem::take;
+use std::time::Duration;
 
 use fingerpost_record::Paths;
 use fingerpost_record::stacks::StackClass;
@@ -17,6 +18,7 @@ use super::{AtPorts, Follower, Requested, Stretch};
 use crate::calls::Role;
 use crate::hardware::Recorded as Counts;
 use crate::machine::Totals;
+use crate::stacks::Left;
 use crate::stacks::held::{Held, Holds};
 use crate::stacks::of_requests::{Absences, graphs};
 use crate::stacks::windows::Taken;
@@ -57,8 +59,9 @@ impl Recorded {
         self.followed(what).0.paths
     }
 
-    /// Follows the requests that were made at a service, or, where there were none, the time of its processes.
-    pub fn follow_service(mut self) -> FollowedService {
+    /// Follows the requests that were made at a service, or, where there were none, the time of its processes. Functions
+    /// are named in so much CPU time.
+    pub fn follow_service(mut self, naming: Duration) -> FollowedService {
         self.number();
         let taken = self.stacks.take().unwrap_or_default();
         let absences = Absences::of(self.windows.iter().map(|(w, _)| w));
@@ -72,7 +75,7 @@ impl Recorded {
                 (StackClass::Requests, Some(&all)),
                 (StackClass::SlowRequests, Some(&slow)),
             ];
-            paths.graphs = graphs(taken, &absences, &classes);
+            (paths.graphs, found.left) = graphs(taken, &absences, &classes, naming);
             return FollowedService {
                 hardware: self.counters(&all, &slow),
                 ..found
@@ -81,7 +84,8 @@ impl Recorded {
         let spent = paths.self_cost - self.spent;
         *paths = self.followed(Requested::Programs).0.paths;
         paths.self_cost += spent;
-        paths.graphs = graphs(taken, &absences, &[(StackClass::Service, None)]);
+        let whole = [(StackClass::Service, None)];
+        (paths.graphs, found.left) = graphs(taken, &absences, &whole, naming);
         let none = Holds::default();
         FollowedService {
             stretches: Vec::new(),
@@ -186,6 +190,8 @@ pub struct FollowedService {
     pub hardware: (String, Totals),
     /// What came at its ports in the windows.
     pub at_ports: AtPorts,
+    /// What was left out of its functions.
+    pub left: Left,
 }
 
 /// Of a service's requests in windows, those at its ports are at least this share, for the kernel's account of their
@@ -242,6 +248,7 @@ mod tests {
                 stretches: Vec::new(),
                 hardware: Default::default(),
                 at_ports,
+                left: Left::default(),
             };
             service.count_by_bytes(bytes, seconds, watched);
             (service.paths.whole_rate, service.paths.rate())

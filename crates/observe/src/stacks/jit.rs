@@ -1,157 +1,129 @@
 //! Functions that a program made at run time, as it tells them itself: `/tmp/perf-PID.map`, a line `START LENGTH NAME`
 //! each.
 //!
-//! `/tmp` is everybody's, and the text is whoever's it is: the file is looked for below the process's own root, must be
-//! a regular file of the process's own user or root, and is read to a bound. What it says names functions, and nothing
-//! else.
+//! The text is whoever's it is. It is read to a bound, and what it says names functions, and nothing else.
 
-use std::fs::File;
-use std::io::Read;
+use super::image::Source;
+use super::nearest::Nearest;
 
-use fingerpost_sys::procfs::process::Status;
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2};
-
-/// Bytes that are read, functions that are kept, and characters of a name.
+/// Bytes that are read, of a line at most, and characters of a name.
 const MOST_BYTES: u64 = 64 << 20;
-const MOST_FUNCTIONS: usize = 500_000;
+const LONGEST_LINE: usize = 2_000;
 const MOST_NAME: usize = 200;
+/// Bytes that are read at a time.
+const PIECE: usize = 64 << 10;
 
-/// Functions by address.
-#[derive(Debug, Default, PartialEq)]
-pub struct Jit {
-    functions: Vec<(u64, u64, String)>,
+/// The names of the functions at these addresses.
+pub fn names(source: &Source, wanted: &[u64]) -> Vec<Option<String>> {
+    let mut nearest: Nearest<(u64, String)> = Nearest::to(wanted.iter().copied());
+    // Code that was thrown away leaves its line behind: the last one of an address counts.
+    lines(source, |line| {
+        let (start, length, name) = function(line)?;
+        nearest.offer(start, |_| false, || (length, name_of(name)));
+        Some(())
+    });
+    let name = |address: &u64| {
+        let (start, (length, name)) = nearest.below(*address)?;
+        (address - start < *length).then(|| name.clone())
+    };
+    wanted.iter().map(name).collect()
 }
 
-impl Jit {
-    /// Those of a process that still lives; none where it tells none.
-    pub fn of(pid: i32) -> Jit {
-        text_of(pid).map_or_else(Jit::default, |text| Jit::parse(&text))
-    }
-
-    /// Reads the lines that are such.
-    pub fn parse(text: &str) -> Jit {
-        let function = |line: &str| {
-            let mut words = line.splitn(3, ' ');
-            let mut number =
-                || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
-            let (start, length) = (number()?, number()?);
-            let name: String = words
-                .next()?
-                .trim()
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(MOST_NAME)
-                .collect();
-            (length > 0 && !name.is_empty()).then_some((start, length, name))
-        };
-        let mut functions: Vec<_> = text
-            .lines()
-            .filter_map(function)
-            .take(MOST_FUNCTIONS)
-            .collect();
-        // Code that was thrown away leaves its line behind: the last one of an address counts.
-        functions.reverse();
-        functions.sort_by_key(|f| f.0);
-        functions.dedup_by_key(|f| f.0);
-        Jit { functions }
-    }
-
-    /// The function at an address.
-    pub fn at(&self, address: u64) -> Option<&str> {
-        let (start, length, name) =
-            self.functions[..self.functions.partition_point(|f| f.0 <= address)].last()?;
-        (address - start < *length).then_some(name)
-    }
+fn function(line: &str) -> Option<(u64, u64, &str)> {
+    let mut words = line.splitn(3, ' ');
+    let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+    let (start, length) = (number()?, number()?);
+    let name = words.next()?.trim();
+    (length > 0 && name.chars().any(|c| !c.is_control())).then_some((start, length, name))
 }
 
-fn text_of(pid: i32) -> Option<String> {
-    let status = Status::parse(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?);
-    let (user, inner) = (status.effective_user?, status.inner_pid.unwrap_or(pid));
-    let root = open(
-        format!("/proc/{pid}/root"),
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .ok()?;
-    // Links are followed within that root only, and the file itself is none.
-    let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let flags =
-        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = openat2(
-        &root,
-        format!("tmp/perf-{inner}.map"),
-        flags,
-        Mode::empty(),
-        inside,
-    )
-    .ok()?;
-    let stat = fstat(&file).ok()?;
-    let theirs = stat.st_uid == user || stat.st_uid == 0;
-    (theirs && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(())?;
-    let mut bytes = Vec::new();
-    File::from(file)
-        .take(MOST_BYTES)
-        .read_to_end(&mut bytes)
-        .ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+fn name_of(name: &str) -> String {
+    name.chars()
+        .filter(|c| !c.is_control())
+        .take(MOST_NAME)
+        .collect()
+}
+
+/// Gives each line; of one that is too long the beginning.
+fn lines(source: &Source, mut take: impl FnMut(&str) -> Option<()>) {
+    let (mut at, mut piece, mut kept) = (0, vec![0; PIECE], 0_usize);
+    let mut within = false;
+    loop {
+        let room = usize::try_from(MOST_BYTES.saturating_sub(at)).unwrap_or(PIECE);
+        let to = PIECE.min(kept.saturating_add(room));
+        let read = source.fill(at, &mut piece[kept..to]);
+        at += read as u64;
+        let full = kept + read;
+        let mut rest = &piece[..full];
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line = &rest[..end.min(LONGEST_LINE)];
+            if !std::mem::take(&mut within) {
+                take(&String::from_utf8_lossy(line));
+            }
+            rest = &rest[end + 1..];
+        }
+        let left = rest.len();
+        if read == 0 || left == PIECE {
+            if !std::mem::take(&mut within) {
+                take(&String::from_utf8_lossy(&rest[..left.min(LONGEST_LINE)]));
+            }
+            // What follows belongs to the same line.
+            within = true;
+            kept = 0;
+            if read == 0 {
+                return;
+            }
+            continue;
+        }
+        piece.copy_within(full - left..full, 0);
+        kept = left;
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::image::tests::source;
     use super::*;
+
+    fn at(text: &str, wanted: &[u64]) -> Vec<Option<String>> {
+        names(&source(text.as_bytes()), wanted)
+    }
+
+    fn one(text: &str, address: u64) -> Option<String> {
+        at(text, &[address]).remove(0)
+    }
 
     #[test]
     fn functions_are_found_by_address_and_the_last_line_of_one_counts() {
         let text = "1000 20 old\n1000 20 new one\n0x1040 10 LazyCompile:*f /srv/app.js:3\nnonsense\n2000 0 empty\nzz 1 \
             x\n3000 5\n";
-        let jit = Jit::parse(text);
-        assert_eq!(jit.at(0x101f), Some("new one"));
-        assert_eq!(jit.at(0x1045), Some("LazyCompile:*f /srv/app.js:3"));
+        let wanted = [0x101f, 0x1045, 0x1020, 0x2000, 0x3000, 0];
+        let found = at(text, &wanted);
+        assert_eq!(found[0].as_deref(), Some("new one"));
+        assert_eq!(found[1].as_deref(), Some("LazyCompile:*f /srv/app.js:3"));
+        assert_eq!(found[2..], [const { None }; 4]);
         assert_eq!(
-            (jit.at(0x1020), jit.at(0x2000), jit.at(0x3000), jit.at(0)),
-            (None, None, None, None)
-        );
-        assert_eq!(
-            Jit::parse("1 5 a\u{1b}[2Jb").at(2),
+            one("1 5 a\u{1b}[2Jb", 2).as_deref(),
             Some("a[2Jb"),
             "nothing that acts on a terminal"
         );
         assert_eq!(
-            Jit::parse(&format!("1 5 {}", "x".repeat(9999)))
-                .at(1)
-                .map(str::len),
+            one(&format!("1 5 {}", "x".repeat(9999)), 1).map(|name| name.len()),
             Some(MOST_NAME)
         );
     }
 
     #[test]
-    fn no_line_is_too_wild() {
-        let good = "7f00 20 Builtin:Call\nffffffffffffffff ffffffffffffffff last\n";
-        for at in 0..good.len() {
-            for value in [b' ', b'\n', b'f', 0, 0xff, b'-'] {
-                let mut bytes = good.as_bytes().to_vec();
-                bytes[at] = value;
-                let jit = Jit::parse(&String::from_utf8_lossy(&bytes));
-                for address in [0, 0x7f00, u64::MAX] {
-                    jit.at(address);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_map_is_read_of_a_regular_file_of_the_process_itself_only() {
-        let own = std::process::id() as i32;
-        let path = std::path::PathBuf::from(format!("/tmp/perf-{own}.map"));
-        let secret = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(secret.path(), "10 10 not_yours\n").unwrap();
-        std::os::unix::fs::symlink(secret.path(), &path).unwrap();
-        let by_link = Jit::of(own);
-        std::fs::remove_file(&path).unwrap();
-        std::fs::write(&path, "10 10 mine\n").unwrap();
-        let mine = Jit::of(own);
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(by_link, Jit::default(), "a link is not followed");
-        assert_eq!(mine.at(0x18), Some("mine"));
+    fn a_line_may_lie_across_two_pieces_and_one_that_is_too_long_is_passed_over() {
+        let filler = "nonsense ".repeat(PIECE / 9 - 1);
+        let text = format!(
+            "{filler}\n10 5 first\n{}\n20 5 second\n",
+            "y".repeat(3 * PIECE)
+        );
+        assert_eq!(
+            at(&text, &[0x11, 0x21]),
+            [Some("first".to_owned()), Some("second".to_owned())]
+        );
+        assert_eq!(at("", &[1]), [None]);
     }
 }

@@ -1,12 +1,7 @@
-//! Which file is mapped where in a process: `/proc/PID/maps`, and these files opened safely.
-
-use std::fs::File;
-use std::os::fd::AsFd;
-
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+//! Which file is mapped where in a process: `/proc/PID/maps`.
 
 /// Executable mappings that are kept of one process.
-const MOST_MAPPINGS: usize = 5_000;
+pub const MOST_MAPPINGS: usize = 5_000;
 
 /// An executable mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,46 +54,6 @@ pub fn at(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
         .filter(|m| address < m.end)
 }
 
-/// Opens the file of a mapping: the mapped one itself, whatever its path leads to now, where the kernel lets us; else
-/// what the path leads to in the process's own root, if that is the same inode. Only a regular file is opened: opening
-/// a device may do something.
-pub fn open_mapped(pid: i32, mapping: &Mapping) -> Option<File> {
-    if mapping.file.1 == 0 {
-        return None;
-    }
-    let itself = format!(
-        "/proc/{pid}/map_files/{:x}-{:x}",
-        mapping.start, mapping.end
-    );
-    regular(&itself, None).or_else(|| {
-        regular(
-            &format!("/proc/{pid}/root{}", mapping.name),
-            Some(mapping.file.1),
-        )
-    })
-}
-
-fn regular(path: &str, inode: Option<u64>) -> Option<File> {
-    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let stat = fstat(&found).ok()?;
-    let wanted = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-        && inode.is_none_or(|i| i == stat.st_ino);
-    wanted.then_some(())?;
-    let again = format!(
-        "/proc/self/fd/{}",
-        std::os::fd::AsRawFd::as_raw_fd(&found.as_fd())
-    );
-    Some(
-        open(
-            again,
-            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .ok()?
-        .into(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,20 +74,5 @@ mod tests {
         assert_eq!(at(&found, 0x5595).map(|m| m.offset), Some(0x10000));
         assert_eq!((at(&found, 0x55a1), at(&found, 0x10)), (None, None));
         assert_eq!(found[0].file, ("fd:01".to_owned(), 77));
-    }
-
-    #[test]
-    fn a_mapped_file_of_ours_is_opened_and_a_device_is_not() {
-        let own = std::process::id() as i32;
-        let mappings = parse(&std::fs::read_to_string("/proc/self/maps").unwrap());
-        let program = mappings.iter().find(|m| m.file.1 != 0).unwrap();
-        assert!(open_mapped(own, program).is_some(), "{program:?}");
-        let device = Mapping {
-            name: "/dev/null".into(),
-            start: 1,
-            end: 2,
-            ..program.clone()
-        };
-        assert!(open_mapped(own, &device).is_none());
     }
 }

@@ -2,27 +2,40 @@
 //! is watched, unwound and named when that is over.
 //!
 //! Nothing of the service is stopped for it. Files of its code, and the lists that it keeps of functions that it made
-//! at run time, are foreign input (`image`, `jit`).
+//! at run time, are foreign input: they are opened by a process that can be given up (`opener`), and read by one without
+//! rights (`reader`), which unwinds the samples and finds the names, too (`naming`).
 
+pub(crate) mod blocked;
 mod code;
 pub(crate) mod held;
+mod helper;
 mod image;
 mod jit;
+mod left;
 mod maps;
+#[cfg(test)]
+mod mutated;
+mod naming;
+mod nearest;
 pub(crate) mod of_requests;
+mod opener;
+mod reader;
 mod unwind;
 pub(crate) mod windows;
+mod wire;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use fingerpost_record::stacks::{MOST_STACKS, Stack, Stacks};
+use fingerpost_record::stacks::{MOST_FUNCTIONS, MOST_STACKS, Stack, Stacks};
 use fingerpost_sys::perf::stacks::{StackSample, StackSampler, Trigger};
 use fingerpost_sys::sample;
 use fingerpost_sys::trace::thread_cpu_seconds;
 
 use code::Code;
-use unwind::{Namer, Timed};
+pub use helper::dispatch;
+pub use left::Left;
+use unwind::Timed;
 
 /// Samples a second of a CPU that is not idle, not in step with timers of whole milliseconds; and of all CPUs together.
 const HERTZ: u64 = 99;
@@ -121,6 +134,7 @@ impl Taker {
         });
         new.into_iter()
             .for_each(|sample| kept.add(sample, most_bytes, &mut self.code));
+        self.code.turn();
         self.spent += thread_cpu_seconds() - before;
     }
 }
@@ -145,6 +159,7 @@ pub fn watch(
         },
         Kept::default(),
     );
+    taker.code.begin();
     loop {
         let ends = sleep(EVERY);
         taker.take(&mut sampler, 1, |_| true, &mut kept, MOST_BYTES);
@@ -179,8 +194,9 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Unwinds and names all samples, and adds up those with the same stack; nothing where the service had no CPU.
-    pub fn name(self) -> Option<Stacks> {
+    /// Unwinds and names all samples, in so much CPU time, and adds up those with the same stack; nothing where the
+    /// service had no CPU. What was left out for want of time, or because it must not be read.
+    pub fn name(self, cpu: Duration) -> (Option<Stacks>, Left) {
         let before = thread_cpu_seconds();
         let Sampled {
             taker: Taker {
@@ -188,23 +204,30 @@ impl Sampled {
             },
             kept: Kept { samples, seen, .. },
         } = self;
-        let mut namer = Namer::new(code.read(), samples.iter());
+        let naming::Named {
+            frames,
+            names,
+            left,
+        } = naming::name(code, &samples.iter().collect::<Vec<_>>(), cpu);
         let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
-        samples
-            .iter()
-            .for_each(|s| *counts.entry(namer.frames(s)).or_default() += 1);
-        let stacks = folded(counts, &namer.names)?;
+        frames
+            .into_iter()
+            .for_each(|frames| *counts.entry(frames).or_default() += 1);
+        let Some(stacks) = folded(counts, &names) else {
+            return (None, left);
+        };
         let self_cost = spent + thread_cpu_seconds() - before;
         let source = format!(
             "the kernel's timer, at most {HERTZ} times a second and CPU; unwound by .eh_frame"
         );
-        Some(Stacks {
+        let stacks = Stacks {
             source,
             samples: seen,
             lost,
             self_cost,
             ..stacks
-        })
+        };
+        (Some(stacks), left)
     }
 }
 
@@ -222,6 +245,12 @@ fn folded(counts: HashMap<Vec<u32>, u64>, names: &[String]) -> Option<Stacks> {
     };
     let mut numbers: HashMap<u32, u32> = HashMap::new();
     for (frames, samples) in all {
+        // A record holds so many functions and no more.
+        let new = frames.iter().filter(|f| !numbers.contains_key(f)).count();
+        if stacks.functions.len() + new > MOST_FUNCTIONS {
+            stacks.others = stacks.others.saturating_add(samples);
+            continue;
+        }
         let mut number = |old: u32| {
             *numbers.entry(old).or_insert_with(|| {
                 stacks.functions.push(names[old as usize].clone());

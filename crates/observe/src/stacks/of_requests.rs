@@ -5,14 +5,14 @@
 //! had a request, as many times as departures were passed over for the one that was sampled.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use fingerpost_record::stacks::{RequestStacks, StackClass, StackKind, Stacks};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::held::{Holds, Span};
-use super::unwind::Namer;
 use super::windows::Taken;
-use super::{Taker, Timed, folded};
+use super::{Left, Taker, Timed, folded, naming};
 use crate::follow::event::What;
 use crate::follow::source::Window;
 
@@ -61,12 +61,13 @@ impl Absences {
 }
 
 /// The graphs: on and off the CPU, of each class. `classes` are the times in which threads had requests of a class;
-/// without any, all of the service's time is meant.
+/// without any, all of the service's time is meant. Samples are unwound and named in so much CPU time; what was left out.
 pub fn graphs(
     taken: Taken,
     absences: &Absences,
     classes: &[(StackClass, Option<&Holds>)],
-) -> Vec<RequestStacks> {
+    cpu: Duration,
+) -> (Vec<RequestStacks>, Left) {
     let before = thread_cpu_seconds();
     let Taken {
         on,
@@ -75,9 +76,14 @@ pub fn graphs(
             code, lost, spent, ..
         },
     } = taken;
-    let mut namer = Namer::new(code.read(), on.iter().chain(&off));
-    let [on_frames, off_frames]: [Vec<_>; 2] =
-        [&on, &off].map(|of| of.iter().map(|s| namer.frames(s)).collect());
+    let all: Vec<&Timed> = on.iter().chain(&off).collect();
+    let naming::Named {
+        mut frames,
+        names,
+        left,
+    } = naming::name(code, &all, cpu);
+    let off_frames = frames.split_off(on.len());
+    let on_frames = frames;
     let self_cost = spent + thread_cpu_seconds() - before;
     let mut found = Vec::new();
     for (of, holds) in classes {
@@ -97,7 +103,7 @@ pub fn graphs(
             (StackKind::OnCpu, ON_CPU, on_cpu),
             (StackKind::OffCpu, OFF_CPU, off_cpu),
         ] {
-            let Some(stacks) = folded(counts, &namer.names) else {
+            let Some(stacks) = folded(counts, &names) else {
                 continue;
             };
             let source = source.to_owned();
@@ -114,7 +120,7 @@ pub fn graphs(
             });
         }
     }
-    found
+    (found, left)
 }
 
 /// How samples of either kind were had.

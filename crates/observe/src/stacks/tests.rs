@@ -31,7 +31,9 @@ fn a_busy_functions_stack_is_unwound_and_named() {
             return eprintln!("skipped: {why}");
         }
     };
-    let found = sampled.name().expect("samples");
+    let (found, left) = sampled.name(Duration::from_secs(60));
+    let found = found.expect("samples");
+    assert_eq!(left.sentence(), None);
     let named = |s: &Stack| {
         s.frames
             .iter()

@@ -1,17 +1,13 @@
-//! From a sample to the names of its frames: the kernel's chain, then the user's frames unwound by the tables that
-//! exceptions use.
+//! From a sample to the addresses of its frames, by the tables that exceptions use, and what compilers make of names.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::fmt::{self, Write};
 
-use fingerpost_record::stacks::MOST_FRAMES;
-use fingerpost_sys::kallsyms;
 use fingerpost_sys::perf::stacks::Registers;
-use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
 
-use super::image::Image;
-use super::jit::Jit;
-use super::maps::{self, Mapping};
+use super::image::{Bytes, Image};
+use super::reader::NONE;
 
 #[cfg(target_arch = "aarch64")]
 use framehop::aarch64::{
@@ -21,9 +17,9 @@ use framehop::aarch64::{
 use framehop::x86_64::{CacheX86_64 as Cache, UnwindRegsX86_64 as Regs, UnwinderX86_64 as Native};
 
 /// Frames that are unwound of one sample.
-const DEEPEST: usize = 100;
-/// Added to the names of the kernel's functions.
-pub const KERNEL: &str = " (kernel)";
+pub const DEEPEST: usize = 100;
+/// Bytes of a name that a compiler's name stands for.
+const MOST_NAME: usize = 500;
 
 /// A file of code, by device and inode.
 pub type FileKey = (String, u64);
@@ -41,93 +37,119 @@ pub(crate) struct Timed {
     pub stack: Vec<u8>,
 }
 
-/// A process as its frames are unwound and named.
+/// Files by number, read when one of their frames is met.
+pub trait Files {
+    fn image(&mut self, number: u32) -> Option<&Image>;
+    /// Notes by which file's tables something is about to be unwound.
+    fn in_hand(&self, number: Option<u32>);
+}
+
+/// A mapping with code: addresses, where in its file it begins, and the number of that.
+struct Mapping {
+    start: u64,
+    end: u64,
+    offset: u64,
+    file: u32,
+}
+
+/// A process as its frames are unwound.
+#[derive(Default)]
 pub struct Process {
+    /// In the order of addresses.
     mappings: Vec<Mapping>,
-    /// The image of each mapping, and by how much it lies above the stated addresses.
-    images: HashMap<u64, (Arc<Image>, u64)>,
-    jit: Jit,
-    unwinder: Native<Arc<[u8]>>,
+    /// Those whose tables the unwinder has, by their first address.
+    loaded: HashSet<u64>,
+    unwinder: Native<Bytes>,
+    /// There from the first sample on.
+    cache: Option<Box<Cache>>,
 }
 
 impl Process {
-    /// A process with these mappings, and the files that they are of.
-    pub fn new(mappings: Vec<Mapping>, files: &HashMap<FileKey, Arc<Image>>, jit: Jit) -> Process {
-        let (mut images, mut unwinder) = (HashMap::new(), Native::new());
-        for mapping in &mappings {
-            let Some(image) = files.get(&mapping.file) else {
-                continue;
-            };
-            let Some(bias) = image.bias(mapping.start, mapping.offset) else {
-                continue;
-            };
-            images.insert(mapping.start, (Arc::clone(image), bias));
-            unwinder.add_module(module(mapping, image, bias));
-        }
-        Process {
-            mappings,
-            images,
-            jit,
-            unwinder,
+    /// Adds a mapping, those with lower addresses before.
+    pub fn map(&mut self, start: u64, end: u64, offset: u64, file: u32) {
+        self.mappings.push(Mapping {
+            start,
+            end,
+            offset,
+            file,
+        });
+    }
+
+    /// Has the unwinder know how far addresses go before it has any tables: it takes that for all that a pointer has of
+    /// an address (the rest of one may be its signature, on Arm).
+    fn begin(&mut self) {
+        if let (None, Some(last)) = (&self.cache, self.mappings.last()) {
+            let empty = ExplicitModuleSectionInfo::default();
+            let range = last.start..last.end;
+            self.unwinder
+                .add_module(Module::new(String::new(), range, last.start, empty));
         }
     }
 
     /// The addresses of a sample's user frames, innermost first.
-    fn frames(&self, registers: &Registers, stack: &[u8], cache: &mut Cache) -> Vec<u64> {
+    pub fn frames(
+        &mut self,
+        registers: &Registers,
+        stack: &[u8],
+        files: &mut impl Files,
+    ) -> Vec<u64> {
         let mut read = |address: u64| {
             let at =
                 usize::try_from(address.checked_sub(registers.stack).ok_or(())?).map_err(|_| ())?;
             let bytes = stack.get(at..at.checked_add(8).ok_or(())?).ok_or(())?;
             Ok(u64::from_ne_bytes(bytes.try_into().map_err(|_| ())?))
         };
-        let mut frames =
-            self.unwinder
-                .iter_frames(registers.instruction, regs(registers), cache, &mut read);
-        let mut found = Vec::new();
-        while let (true, Ok(Some(frame))) = (found.len() < DEEPEST, frames.next()) {
-            found.push(frame.address_for_lookup());
+        self.begin();
+        let mut cache = self.cache.take().unwrap_or_default();
+        let mut regs = regs(registers);
+        let mut address = FrameAddress::from_instruction_pointer(registers.instruction);
+        let mut found = vec![address.address_for_lookup()];
+        while found.len() < DEEPEST {
+            let file = self.load(address.address_for_lookup(), files);
+            files.in_hand(file);
+            let next = self
+                .unwinder
+                .unwind_frame(address, &mut regs, &mut *cache, &mut read);
+            let Ok(Some(next)) = next else { break };
+            let Some(next) = FrameAddress::from_return_address(next) else {
+                break;
+            };
+            address = next;
+            found.push(address.address_for_lookup());
         }
+        files.in_hand(None);
+        self.cache = Some(cache);
         found
     }
 
-    /// The name of the function at an address: the file's, the program's own for code that it made, else file and
-    /// offset.
-    fn name(&self, address: u64) -> String {
-        let Some(mapping) = maps::at(&self.mappings, address) else {
-            return "unknown code".to_owned();
-        };
-        if let Some(name) = self.jit.at(address) {
-            return name.to_owned();
+    /// Gives the unwinder the tables of the file that an address lies in, if it has not had them; that file.
+    fn load(&mut self, address: u64, files: &mut impl Files) -> Option<u32> {
+        let before = self.mappings.partition_point(|m| m.start <= address);
+        let mapping = self.mappings[..before].last()?;
+        (address < mapping.end && mapping.file != NONE).then_some(())?;
+        if self.loaded.insert(mapping.start)
+            && let Some(image) = files.image(mapping.file)
+            && let Some(bias) = image.bias(mapping.start, mapping.offset)
+        {
+            self.unwinder.remove_module(mapping.start);
+            self.unwinder.add_module(module(mapping, image, bias));
         }
-        let short = mapping
-            .name
-            .trim_end_matches(" (deleted)")
-            .rsplit('/')
-            .next()
-            .filter(|n| !n.is_empty());
-        let Some((image, bias)) = self.images.get(&mapping.start) else {
-            return short.map_or_else(|| "code made at run time".to_owned(), str::to_owned);
-        };
-        let stated = address.wrapping_sub(*bias);
-        match image.function(stated) {
-            Some(name) => demangled(name),
-            None => format!("{}+{stated:#x}", short.unwrap_or("file")),
-        }
+        Some(mapping.file)
     }
 }
 
-fn module(mapping: &Mapping, image: &Image, bias: u64) -> Module<Arc<[u8]>> {
+fn module(mapping: &Mapping, image: &Image, bias: u64) -> Module<Bytes> {
     let info = ExplicitModuleSectionInfo {
         base_svma: 0,
         text_svma: image.text.clone(),
         got_svma: image.got.clone(),
         eh_frame_svma: image.eh_frame.as_ref().map(|s| s.0.clone()),
-        eh_frame: image.eh_frame.as_ref().map(|s| Arc::clone(&s.1)),
+        eh_frame: image.eh_frame.as_ref().map(|s| s.1.clone()),
         eh_frame_hdr_svma: image.eh_frame_hdr.as_ref().map(|s| s.0.clone()),
-        eh_frame_hdr: image.eh_frame_hdr.as_ref().map(|s| Arc::clone(&s.1)),
+        eh_frame_hdr: image.eh_frame_hdr.as_ref().map(|s| s.1.clone()),
         ..ExplicitModuleSectionInfo::default()
     };
-    Module::new(mapping.name.clone(), mapping.start..mapping.end, bias, info)
+    Module::new(String::new(), mapping.start..mapping.end, bias, info)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -140,10 +162,28 @@ fn regs(r: &Registers) -> Regs {
     Regs::new(r.link, r.stack, r.frame)
 }
 
+/// Text that ends what is written when it is long enough: a name of three hundred bytes may stand for one of two hundred
+/// million.
+struct Short(String);
+
+impl Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = MOST_NAME.saturating_sub(self.0.len());
+        self.0.push_str(&text[..text.floor_char_boundary(room)]);
+        if text.len() > room {
+            self.0.push('…');
+            return Err(fmt::Error);
+        }
+        Ok(())
+    }
+}
+
 /// A function's name as its source has it, without what it takes and gives.
-fn demangled(name: &str) -> String {
+pub fn demangled(name: &str) -> String {
+    let mut short = Short(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        return format!("{rust:#}");
+        let _ = write!(short, "{rust:#}");
+        return short.0;
     }
     // Versions of a symbol (`@GLIBC_2.34`) and parts that a compiler split off (`.cold`) do not belong to the mangled
     // name.
@@ -155,87 +195,13 @@ fn demangled(name: &str) -> String {
     let cpp = cpp_demangle::Symbol::new(plain.as_bytes())
         .ok()
         .filter(|_| plain.starts_with("_Z"));
-    cpp.and_then(|symbol| symbol.demangle_with_options(&options).ok())
-        .unwrap_or_else(|| name.to_owned())
-}
-
-/// Unwinds samples and names their frames, each address once.
-pub struct Namer {
-    processes: HashMap<i32, Process>,
-    /// Stands for a process of which nothing is known.
-    unknown: Process,
-    kernel: HashMap<u64, String>,
-    known: HashMap<(i32, u64), u32>,
-    by_name: HashMap<String, u32>,
-    /// The names, by their numbers.
-    pub names: Vec<String>,
-    cache: Cache,
-}
-
-impl Namer {
-    /// For samples of these processes.
-    pub fn new<'a>(
-        processes: HashMap<i32, Process>,
-        samples: impl Iterator<Item = &'a Timed>,
-    ) -> Namer {
-        Namer {
-            processes,
-            unknown: Process::new(Vec::new(), &HashMap::new(), Jit::default()),
-            kernel: kallsyms::names(samples.flat_map(|s| s.kernel.iter().copied())),
-            known: HashMap::new(),
-            by_name: HashMap::new(),
-            names: Vec::new(),
-            cache: Cache::default(),
+    if let Some(symbol) = cpp {
+        let done = symbol.structured_demangle(&mut short, &options);
+        if done.is_ok() || short.0.len() > MOST_NAME {
+            return short.0;
         }
     }
-
-    /// The frames of a sample as numbers of names, outermost first. Of many the outermost are left out: what a flame
-    /// grows from matters less than where it ends.
-    pub fn frames(&mut self, sample: &Timed) -> Vec<u32> {
-        let process = self.processes.get(&sample.pid).unwrap_or(&self.unknown);
-        let user = sample
-            .user
-            .as_ref()
-            .map(|registers| process.frames(registers, &sample.stack, &mut self.cache));
-        let kernel = sample.kernel.iter().map(|&address| (0, address));
-        let all = kernel.chain(
-            user.into_iter()
-                .flatten()
-                .map(|address| (sample.pid, address)),
-        );
-        let mut frames: Vec<u32> = all.map(|key| self.number(key)).collect();
-        frames.reverse();
-        frames.drain(..frames.len().saturating_sub(MOST_FRAMES));
-        frames
-    }
-
-    /// The number of the name of the function at an address of a process; of the kernel's, of process 0.
-    fn number(&mut self, key: (i32, u64)) -> u32 {
-        if let Some(number) = self.known.get(&key) {
-            return *number;
-        }
-        let name = match key {
-            (0, address) => {
-                self.kernel
-                    .get(&address)
-                    .map_or("kernel", String::as_str)
-                    .to_owned()
-                    + KERNEL
-            }
-            (pid, address) => self
-                .processes
-                .get(&pid)
-                .unwrap_or(&self.unknown)
-                .name(address),
-        };
-        let next = self.names.len() as u32;
-        let number = *self.by_name.entry(name).or_insert_with_key(|name| {
-            self.names.push(name.clone());
-            next
-        });
-        self.known.insert(key, number);
-        number
-    }
+    name.to_owned()
 }
 
 #[cfg(test)]
@@ -253,5 +219,32 @@ mod tests {
         for plain in ["main", "_Znonsense", "", "__GI___poll@GLIBC_2.2.5"] {
             assert_eq!(demangled(plain), plain);
         }
+    }
+
+    /// A type that has itself twice as often at each step, by back references: its name in full has 2^n parts.
+    #[test]
+    fn a_short_name_that_stands_for_a_very_long_one_is_cut() {
+        let mut name = "_Z1fI1aE".to_owned();
+        for n in 0..40 {
+            let one = if n == 0 {
+                "S_".to_owned()
+            } else {
+                format!(
+                    "S{}_",
+                    std::char::from_digit(n - 1, 36)
+                        .unwrap_or('Z')
+                        .to_ascii_uppercase()
+                )
+            };
+            name = format!("{}1bI{one}{one}EE", &name[..name.len() - 1]);
+        }
+        let begun = std::time::Instant::now();
+        let shown = demangled(&name);
+        assert!(
+            shown.len() <= name.len().max(MOST_NAME + 3),
+            "{}",
+            shown.len()
+        );
+        assert!(begun.elapsed().as_secs() < 20);
     }
 }

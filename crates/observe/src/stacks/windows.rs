@@ -44,6 +44,8 @@ impl InWindows {
             StackSampler::open(trigger, SHORT_STACK_BYTES)
                 .map_err(|e| format!("stacks cannot be sampled here: {e}"))
         };
+        let mut taker = Taker::default();
+        taker.code.begin();
         Ok(InWindows {
             on: open(Trigger::Timer {
                 hertz: HERTZ,
@@ -52,7 +54,7 @@ impl InWindows {
             off: open(Trigger::Leaving { one_in: FIRST })?,
             one_in: FIRST,
             kept: Default::default(),
-            taker: Taker::default(),
+            taker,
         })
     }
 

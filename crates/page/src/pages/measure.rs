@@ -37,7 +37,7 @@ const SETTINGS: usize = 30;
 /// # Errors
 /// What the reader is told.
 pub fn start(site: &Site, wanted: &Wanted) -> Result<(), Wrong> {
-    let words = words(&site.options.choices, wanted).map_err(bad)?;
+    let words = words(&site.options.choices, site.options.takes, wanted).map_err(bad)?;
     let named = if wanted.names.trim().is_empty() {
         "every primitive"
     } else {
@@ -61,8 +61,11 @@ pub fn refused(refused: Refused) -> Wrong {
     }
 }
 
+/// Says why a setting may not have a value here.
+type Takes = fn(&str, &str) -> Result<(), String>;
+
 /// The command line of a measurement. Names come from a form, so nothing that could be an option is let through.
-fn words(choices: &[Choice], wanted: &Wanted) -> Result<Vec<String>, String> {
+fn words(choices: &[Choice], takes: Takes, wanted: &Wanted) -> Result<Vec<String>, String> {
     let profile = PROFILES
         .iter()
         .map(|p| p.0)
@@ -85,7 +88,7 @@ fn words(choices: &[Choice], wanted: &Wanted) -> Result<Vec<String>, String> {
                 .to_string(),
         ]);
     }
-    for setting in settings(choices, &wanted.settings)? {
+    for setting in settings(choices, takes, &wanted.settings)? {
         words.extend(["--set".to_owned(), setting]);
     }
     words.push("--".to_owned());
@@ -115,7 +118,7 @@ fn words(choices: &[Choice], wanted: &Wanted) -> Result<Vec<String>, String> {
 
 /// The settings of a form, `KEY=VALUE` each: of labs, and those of a probe's parameters. What names files, other
 /// servers or what a server loads is left to the command line.
-fn settings(choices: &[Choice], text: &str) -> Result<Vec<String>, String> {
+fn settings(choices: &[Choice], takes: Takes, text: &str) -> Result<Vec<String>, String> {
     let all: Vec<&str> = text.split_whitespace().collect();
     if all.len() > SETTINGS {
         return Err(format!("At most {SETTINGS} settings at a time."));
@@ -154,6 +157,11 @@ fn settings(choices: &[Choice], text: &str) -> Result<Vec<String>, String> {
         if !plain(value) {
             return Err(format!(
                 "The value of “{key}” has letters, digits, dots, commas, colons, and the signs + - _ %."
+            ));
+        }
+        if let Err(why) = takes(key, value) {
+            return Err(format!(
+                "“{setting}” cannot be set from this page: {why}; `fingerpost run --set` takes the rest."
             ));
         }
     }
@@ -342,6 +350,13 @@ mod tests {
     use super::*;
     use crate::Setting;
 
+    fn takes(key: &str, value: &str) -> Result<(), String> {
+        match (key, value) {
+            ("engine", "other") => Err("known are these".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
     fn choices() -> Vec<Choice> {
         let settings = ["engine", "clients"]
             .map(|key| Setting {
@@ -359,6 +374,7 @@ mod tests {
     fn wanted(names: &str, profile: &str, seconds: &str) -> Result<Vec<String>, String> {
         words(
             &choices(),
+            takes,
             &Wanted {
                 names: names.into(),
                 profile: profile.into(),
@@ -373,6 +389,7 @@ mod tests {
         let with = |settings: &str| {
             words(
                 &choices(),
+                takes,
                 &Wanted {
                     names: "database".into(),
                     profile: "quick".into(),
@@ -394,6 +411,7 @@ mod tests {
             ("engin=mariadb", "did you mean “engine”?"),
             ("password_file=/etc/shadow", "cannot be set"),
             ("engine=../../x", "has letters"),
+            ("engine=other", "from this page: known are these;"),
             ("engine=a;b", "has letters"),
             (&"clients=1 ".repeat(31), "At most 30"),
         ] {

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::Archive;
 use super::error::ArchiveError;
-use super::replace::replaced;
+use super::replace::{Readers, replaced};
 use crate::load;
 use crate::run::{LONGEST_LABEL, LONGEST_NOTE, Run};
 use crate::text::{misleads, shown};
@@ -87,7 +87,7 @@ impl Archive {
         let text = rewritten(&bytes, [("label", label), ("note", note)])
             .map_err(|e| ArchiveError::Words(format!("{}: {e}", shown(&path))))?;
         let run = load::from_slice(&text, &shown(&path))?;
-        replaced(&path, &text, true)?;
+        replaced(&path, &text, true, Readers::Owner)?;
         Ok(run)
     }
 }

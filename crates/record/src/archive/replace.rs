@@ -20,20 +20,41 @@ pub(super) const SUFFIX: &str = ".tmp";
 /// As many links as the kernel follows.
 const LINKS: usize = 40;
 
+/// Who may read a file that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Its owner alone, whatever the umask: runs hold command lines and names of files.
+    Owner,
+    /// The same for a new file; a file of ours keeps the readers that its owner gave it.
+    AsBefore,
+    /// All whom the umask lets: what holds nothing of a user's.
+    All,
+}
+
 /// Writes a file in one step: a reader sees the old one or the new one, whole. A pipe, a device, and a symbolic
-/// link of ours or root's stay what they are; another user's link is replaced.
+/// link of ours or root's stay what they are; another user's link is replaced. A new file is its owner's alone.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
-    replaced(path, bytes, false)
+    replaced(path, bytes, false, Readers::AsBefore)
+}
+
+/// As [`write_whole`], of what holds nothing of a user's: who may read it is the umask's to say.
+pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+    replaced(path, bytes, false, Readers::All)
 }
 
 /// Puts a file in place of another ([`replace`]).
-pub(super) fn replaced(path: &Path, bytes: &[u8], durable: bool) -> Result<(), ArchiveError> {
-    replace(path, bytes, durable).map_err(|e| ArchiveError::io("write", path, e))
+pub(super) fn replaced(
+    path: &Path,
+    bytes: &[u8],
+    durable: bool,
+    readers: Readers,
+) -> Result<(), ArchiveError> {
+    replace(path, bytes, durable, readers).map_err(|e| ArchiveError::io("write", path, e))
 }
 
 /// Puts a file in place of another in one step; where that is no regular file (`/dev/stdout`, a FIFO), writes into it.
 /// `durable` waits until it is on the disk.
-pub fn replace(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8], durable: bool, readers: Readers) -> io::Result<()> {
     if let Some(descriptor) = own_descriptor(path) {
         return to_descriptor(descriptor, path, bytes);
     }
@@ -43,8 +64,28 @@ pub fn replace(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
             into_special(&target, bytes)
         }
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => beside(&target, bytes, durable),
+        there => beside(&target, bytes, durable, mode(readers, there.ok())),
     }
+}
+
+/// The permissions of a file that takes the place of what was there, if something was. Nobody but its owner ever writes
+/// to it.
+fn mode(readers: Readers, there: Option<Metadata>) -> Mode {
+    let me = rustix::process::geteuid().as_raw();
+    match readers {
+        Readers::All => Mode::Umask(0o644),
+        Readers::AsBefore => {
+            let ours = there.filter(|meta| meta.is_file() && meta.uid() == me);
+            Mode::Exactly(0o600 | ours.map_or(0, |meta| meta.mode() & 0o644))
+        }
+        Readers::Owner => Mode::Exactly(0o600),
+    }
+}
+
+enum Mode {
+    Exactly(u32),
+    /// Of which the umask takes its part, as for any other file.
+    Umask(u32),
 }
 
 /// Whether a path is no file that can be replaced: a pipe, a device, a descriptor of ours.
@@ -52,7 +93,7 @@ pub fn is_special(path: &Path) -> bool {
     own_descriptor(path).is_some() || fs::metadata(path).is_ok_and(|meta| !meta.is_file())
 }
 
-fn beside(target: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+fn beside(target: &Path, bytes: &[u8], durable: bool, mode: Mode) -> io::Result<()> {
     if target.file_name().is_none() {
         return Err(io::ErrorKind::InvalidFilename.into());
     }
@@ -60,15 +101,18 @@ fn beside(target: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
         .parent()
         .filter(|dir| *dir != Path::new(""))
         .unwrap_or(Path::new("."));
-    // The umask takes its part, as for any other file.
-    let mode = Permissions::from_mode(0o666);
+    let (Mode::Exactly(first) | Mode::Umask(first)) = mode;
     let mut file = tempfile::Builder::new()
         .prefix(PREFIX)
         .suffix(SUFFIX)
         .rand_bytes(16)
-        .permissions(mode)
+        .permissions(Permissions::from_mode(first))
         .tempfile_in(dir)
         .map_err(plain)?;
+    if matches!(mode, Mode::Exactly(_)) {
+        file.as_file()
+            .set_permissions(Permissions::from_mode(first))?;
+    }
     file.write_all(bytes)?;
     if durable {
         file.as_file().sync_all()?;
@@ -182,12 +226,12 @@ mod tests {
         let (real, link) = (dir.path().join("real.json"), dir.path().join("link.json"));
         fs::write(&real, "old").unwrap();
         symlink("real.json", &link).unwrap();
-        replace(&link, b"new", false).unwrap();
+        replace(&link, b"new", false, Readers::AsBefore).unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert_eq!(names(dir.path()), ["link.json", "real.json"]);
         symlink("loop", dir.path().join("loop")).unwrap();
-        assert!(replace(&dir.path().join("loop"), b"x", false).is_err());
+        assert!(replace(&dir.path().join("loop"), b"x", false, Readers::AsBefore).is_err());
     }
 
     #[test]
@@ -201,7 +245,7 @@ mod tests {
         fs::write(&victim, "kept").unwrap();
         symlink(&victim, &link).unwrap();
         lchown(&link, Some(65534), Some(65534)).unwrap();
-        replace(&link, b"new", true).unwrap();
+        replace(&link, b"new", true, Readers::AsBefore).unwrap();
         assert!(link.is_file() && !link.is_symlink());
         assert_eq!(
             (fs::read(&victim).unwrap(), fs::read(&link).unwrap()),
@@ -218,7 +262,7 @@ mod tests {
         .unwrap();
         lchown(&fifo, Some(65534), Some(65534)).unwrap();
         assert!(
-            replace(&fifo, b"x", false)
+            replace(&fifo, b"x", false, Readers::AsBefore)
                 .unwrap_err()
                 .to_string()
                 .contains("another user")
@@ -248,7 +292,7 @@ mod tests {
             File::open(from).unwrap().read_to_string(&mut text).unwrap();
             text
         });
-        replace(&fifo, b"through", false).unwrap();
+        replace(&fifo, b"through", false, Readers::AsBefore).unwrap();
         assert_eq!(reader.join().unwrap(), "through");
         assert_eq!(names(dir.path()), ["fifo"]);
     }
@@ -257,8 +301,38 @@ mod tests {
     fn a_failure_leaves_what_was_there_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("in the way")).unwrap();
-        assert!(replace(&dir.path().join("in the way"), b"x", false).is_err());
-        assert!(replace(&dir.path().join("none/file"), b"x", false).is_err());
+        assert!(
+            replace(
+                &dir.path().join("in the way"),
+                b"x",
+                false,
+                Readers::AsBefore
+            )
+            .is_err()
+        );
+        assert!(
+            replace(
+                &dir.path().join("none/file"),
+                b"x",
+                false,
+                Readers::AsBefore
+            )
+            .is_err()
+        );
         assert_eq!(names(dir.path()), ["in the way"]);
+    }
+
+    #[test]
+    fn a_file_is_its_owners_alone_until_its_owner_says_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("run.json");
+        let mode = || fs::metadata(&file).unwrap().mode() & 0o7777;
+        write_whole(&file, b"{}").unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
+        write_whole(&file, b"{}").unwrap();
+        assert_eq!(mode(), 0o644);
+        replace(&file, b"{}", false, Readers::Owner).unwrap();
+        assert_eq!(mode(), 0o600);
     }
 }

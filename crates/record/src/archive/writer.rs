@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::Archive;
 use super::error::ArchiveError;
-use super::replace::{SUFFIX, is_special, replaced};
+use super::private;
+use super::replace::{Readers, SUFFIX, is_special, replaced};
 use crate::guard::{Guard, Kind};
 use crate::run::Run;
 use crate::valid::storable;
@@ -38,6 +39,7 @@ pub struct Writer {
     given_up: bool,
     /// What the user can do when writing fails.
     advice: &'static str,
+    readers: Readers,
 }
 
 impl Writer {
@@ -46,9 +48,10 @@ impl Writer {
     pub fn in_archive(archive: &Archive, run: &Run) -> (Writer, Option<String>) {
         let mut writer = Writer {
             advice: "; measuring goes on, and `-o FILE` can keep the run elsewhere",
+            readers: Readers::Owner,
             ..Writer::at(archive.path_of(&run.id))
         };
-        if let Err(e) = fs::create_dir_all(archive.dir()) {
+        if let Err(e) = private::make(archive.dir()) {
             writer.given_up = true;
             let trouble = writer.sentence(&ArchiveError::io("make the archive", archive.dir(), e));
             return (writer, Some(trouble));
@@ -66,6 +69,7 @@ impl Writer {
             last: None,
             given_up: false,
             advice: "",
+            readers: Readers::AsBefore,
         }
     }
 
@@ -81,7 +85,7 @@ impl Writer {
             return None;
         }
         let began = Instant::now();
-        let result = replaced(&self.path, &encode(run), false);
+        let result = replaced(&self.path, &encode(run), false, self.readers);
         self.gap = LEAST_GAP.max(began.elapsed() * SHARE);
         self.last = Some(Instant::now());
         let error = result.err()?;
@@ -91,7 +95,7 @@ impl Writer {
 
     /// Writes the run for the last time and waits until it is on the disk. Gives the file.
     pub fn finish(self, run: &Run) -> Result<PathBuf, ArchiveError> {
-        replaced(&self.path, &encode(run), true)?;
+        replaced(&self.path, &encode(run), true, self.readers)?;
         Ok(self.path)
     }
 

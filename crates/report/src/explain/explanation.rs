@@ -7,6 +7,7 @@ use fingerpost_diagnose::service::without_a_baseline;
 use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
 use fingerpost_diagnose::threads::{State, threads};
 use fingerpost_diagnose::{PROGRAMS, StepFigures, TOO_LITTLE_FOLLOWED, explain};
+use fingerpost_record::under_way::UnderWay;
 use fingerpost_record::{Budget, Experiment, Finding, Observation, Params, Paths, Readings};
 use serde::Serialize;
 
@@ -30,6 +31,9 @@ pub struct Explanation {
     /// Requests that were followed, where they could be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<Paths>,
+    /// Requests of a service that had no answer yet, where that was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<UnderWay>,
     /// The slowest of them beside those in the middle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow: Option<SlowOnes>,
@@ -83,6 +87,7 @@ impl Explanation {
             source: paths.map_or_else(|| source(&observations), |p| p.source.clone()),
             gap: figures.gap(),
             budget,
+            under_way: None,
             slow: paths.and_then(slow_ones),
             check: paths.and_then(check),
             client: None,

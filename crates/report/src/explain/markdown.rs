@@ -10,6 +10,7 @@ use super::explanation::{Explanation, headline, mapped_line, steps};
 use super::followed::{CHAIN_COLUMNS, account, chain_cells, chains, rows};
 use super::functions;
 use super::pieces::{share, thread_cells};
+use super::under_way;
 use crate::grid::Align::{self, Left, Right};
 use crate::grid_markdown;
 use crate::words::{clean, percent, time};
@@ -68,6 +69,15 @@ fn of_one(e: &Explanation, name: &str) -> String {
             escape(&client.sentence),
             notes.concat()
         ));
+    }
+    if let Some(u) = &e.under_way {
+        let told = under_way::sentences(u)
+            .into_iter()
+            .chain(under_way::quiet(u));
+        let lines: Vec<String> = told.map(|s| format!("- {}\n", escape(&s))).collect();
+        if !lines.is_empty() {
+            text.push_str(&format!("{}\n", lines.concat()));
+        }
     }
     text.push_str(&if e.slow.is_some() {
         of_requests(e)

@@ -128,19 +128,18 @@ pub fn grid(paths: &Paths, observations: &[Observation]) -> Grid {
             .then(b.1[1].unwrap_or(0.0).total_cmp(&a.1[1].unwrap_or(0.0)))
     });
     let told = words(&all, &waited);
+    // Many that use little each are not idle: anybody may take work apart into a thousand groups.
+    let idle = groups.is_empty() && !is_busy(&all, &waited);
     let verdict = match (groups.is_empty(), told.is_empty()) {
         (_, true) => String::new(),
-        (true, false) => format!("; other control groups were idle: {told}"),
+        (true, false) if idle => format!("; other control groups were idle: {told}"),
+        (true, false) => format!("; other control groups used {told}, none of them much by itself"),
         (false, false) => format!("; other control groups used {told}"),
     };
     line(
         "neighbours",
         waited.words() + &verdict,
-        if groups.is_empty() {
-            Tone::Faint
-        } else {
-            Tone::Plain
-        },
+        if idle { Tone::Faint } else { Tone::Plain },
     );
     for (path, used) in groups.into_iter().take(SHOWN) {
         line(
@@ -201,6 +200,20 @@ mod tests {
         assert!(
             idle.contains("were idle") && !idle.contains("/backup"),
             "{idle}"
+        );
+    }
+
+    #[test]
+    fn work_that_is_spread_over_many_groups_is_not_idle() {
+        let mut totals = vec![("group.cpu.seconds".to_owned(), 9.0)];
+        totals.extend((0..5).map(|n| (format!("group.cpu./user.slice/{n}.seconds"), 0.09)));
+        let totals: Vec<(&str, f64)> = totals.iter().map(|(k, v)| (k.as_str(), *v)).collect();
+        let spread = told("control groups' counters", &totals);
+        let spread = spread.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            spread.contains("used 0.90 CPUs, none of them much by itself")
+                && !spread.contains("idle"),
+            "{spread}"
         );
     }
 

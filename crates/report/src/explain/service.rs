@@ -14,7 +14,7 @@ use fingerpost_record::{Blocker, Component, Finding, Paths, Status};
 use super::explanation::{Explanation, OWN_CODE, mapped_line};
 use super::followed::{account, rows};
 use super::pieces::{bar, suspects_grid, threads_grid};
-use super::{experiments, functions, hardware, neighbours};
+use super::{experiments, functions, hardware, neighbours, under_way};
 use crate::compare_words as compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
@@ -161,6 +161,13 @@ pub fn closer(lines: &[String], style: &Style) -> String {
 fn answer(e: &Explanation, programs: bool) -> Grid {
     let mut lines = Vec::new();
     let Some((paths, slow)) = e.paths.as_ref().zip(e.slow.as_ref()) else {
+        let standing = Standing::of(e, None);
+        lines.extend(
+            standing
+                .sentences(e)
+                .iter()
+                .map(|s| Line::Note(clean(s), Tone::Strong)),
+        );
         lines.push(Line::Note(
             format!(
                 "Its requests could not be followed: this is what its threads did. {}",
@@ -168,25 +175,45 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
             ),
             Tone::Strong,
         ));
+        lines.extend(of_under_way(e, None));
         return Grid {
             columns: Vec::new(),
             lines,
         };
     };
-    lines.push(Line::Note(
-        clean(&first_sentence(paths, &slow.parts, programs)),
-        Tone::Strong,
-    ));
+    let standing = Standing::of(e, (!programs).then_some(paths));
     lines.extend(
-        its_functions(paths, &slow.parts).map(|sentence| Line::Note(sentence, Tone::Strong)),
+        standing
+            .sentences(e)
+            .iter()
+            .map(|s| Line::Note(clean(s), Tone::Strong)),
     );
-    lines.extend((!programs).then(|| Line::Note(clean(&slow.sentence), Tone::Strong)));
-    lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
+    let tone = if standing == Standing::Answering {
+        Tone::Strong
+    } else {
+        Tone::Plain
+    };
+    let mut first = first_sentence(paths, &slow.parts, programs);
+    if standing == Standing::Stuck && !programs {
+        first = format!("Of those that were answered: {}", uncapitalised(&first));
+    }
+    lines.push(Line::Note(clean(&first), tone));
+    if standing == Standing::Answering {
+        lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Strong)));
+        lines.extend((!programs).then(|| Line::Note(clean(&slow.sentence), Tone::Strong)));
+        let beside = e.under_way.as_ref().filter(|_| !programs);
+        let beside = beside
+            .map(|u| under_way::beside(u, paths))
+            .unwrap_or_default();
+        lines.extend(beside.iter().map(|s| Line::Note(clean(s), Tone::Strong)));
+        lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
+    } else if standing == Standing::Stuck {
+        lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Plain)));
+    }
     let (seen, source) = (time(paths.seconds), clean(&paths.source));
     let figures = if programs {
-        format!(
-            "No request came to it; this is the time of its processes, seen for {seen} by {source}"
-        )
+        let requests = standing.without_requests(e);
+        format!("{requests}; this is the time of its processes, seen for {seen} by {source}")
     } else {
         let [p50, p90, p99] = [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
         let (rate, followed, slowed) = (significant(paths.rate()), paths.followed, slowed(paths));
@@ -196,6 +223,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
              {source}{slowed}"
         )
     };
+    lines.extend(of_under_way(e, (!programs).then_some(paths)));
     lines.push(Line::Note(figures, Tone::Faint));
     lines.extend(
         e.mapped
@@ -219,6 +247,92 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         columns: Vec::new(),
         lines,
     }
+}
+
+/// What state a service was found in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It answers, as far as is known.
+    Answering,
+    /// Requests have no answer for long, or longer than windows show.
+    Stuck,
+    /// Nothing came, and nothing is under way.
+    Idle,
+}
+
+impl Standing {
+    fn of(e: &Explanation, followed: Option<&Paths>) -> Standing {
+        let Some(u) = &e.under_way else {
+            return Standing::Answering;
+        };
+        let received = e
+            .observations
+            .iter()
+            .find_map(|o| o.totals.get(RECEIVED).copied());
+        if under_way::leads(u, followed) {
+            Standing::Stuck
+        } else if followed.is_none() && u.count == 0 && u.mean == 0.0 && received == Some(0.0) {
+            Standing::Idle
+        } else {
+            Standing::Answering
+        }
+    }
+
+    /// What comes first because of it.
+    fn sentences(self, e: &Explanation) -> Vec<String> {
+        match (self, &e.under_way) {
+            (Standing::Stuck, Some(u)) => under_way::sentences(u),
+            (Standing::Idle, Some(_)) => vec![format!(
+                "The service is idle: no request came to it in {}, and none is under way.",
+                time(watched(e))
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Why there is nothing to tell of requests.
+    fn without_requests(self, e: &Explanation) -> &'static str {
+        match (self, &e.under_way) {
+            (Standing::Stuck, _) => "No request was followed from its beginning to its end",
+            (Standing::Answering, Some(_)) => {
+                "Bytes came in, and no request was seen while its events were taken"
+            }
+            _ => "No request came to it",
+        }
+    }
+}
+
+/// The total that says how many bytes came in at its ports.
+const RECEIVED: &str = "sockets.received.bytes";
+
+/// For how long it was watched, in seconds.
+fn watched(e: &Explanation) -> f64 {
+    e.observations
+        .iter()
+        .find_map(|o| o.totals.get("elapsed.seconds").copied())
+        .unwrap_or(0.0)
+}
+
+/// Lines below the answer: what requests under way add to its figures, and what is not known of connections.
+fn of_under_way(e: &Explanation, followed: Option<&Paths>) -> Vec<Line> {
+    let Some(u) = &e.under_way else {
+        return Vec::new();
+    };
+    let quiet = under_way::quiet(u).map(|s| (s, Tone::Faint));
+    under_way::latency(u, followed, watched(e))
+        .map(|s| (s, Tone::Faint))
+        .into_iter()
+        .chain(quiet)
+        .map(|(s, tone)| Line::Note(clean(&s), tone))
+        .collect()
+}
+
+/// A sentence as it goes on behind a colon.
+fn uncapitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
 }
 
 /// What a load generator on another machine saw, beside what the service's sockets saw; no lines without one.
@@ -460,6 +574,7 @@ fn ruled_out(e: &Explanation) -> Grid {
 mod tests {
     use fingerpost_diagnose::StepFigures;
     use fingerpost_record::fixture::followed;
+    use fingerpost_record::under_way::{Progress, Request, UnderWay};
     use fingerpost_record::{Observation, Params};
 
     use super::*;
@@ -612,5 +727,78 @@ mod tests {
         assert!(screen(&e, &Style::default()).contains("could not be followed"));
         assert_eq!(closer(&[], &Style::default()), "");
         assert!(closer(&["a".into(), "b".into()], &Style::default()).contains("look closer"));
+    }
+
+    fn under_way(ages: &[f64]) -> UnderWay {
+        let requests = ages.iter().map(|age_s| Request {
+            age_s: *age_s,
+            progress: Progress::NotAccepted,
+            ..Request::default()
+        });
+        UnderWay {
+            looks: 40,
+            mean: ages.len() as f64,
+            count: ages.len() as u64,
+            requests: requests.collect(),
+            ..UnderWay::default()
+        }
+    }
+
+    #[test]
+    fn an_outage_is_no_idle_service_and_an_idle_service_is_called_so() {
+        let of = |ages: &[f64], received: f64| {
+            let totals = [
+                (PROGRAMS.as_str(), 1.0),
+                ("elapsed.seconds", 10.0),
+                (RECEIVED, received),
+            ];
+            let mut e = explanation(&totals);
+            e.under_way = Some(under_way(ages));
+            screen(&e, &Style::default())
+        };
+        let outage = of(&[31.0, 24.0], 0.0);
+        let lines: Vec<&str> = outage.lines().collect();
+        assert!(
+            lines[1].contains("2 of 2 requests under way have had no answer for 24 s to 31 s"),
+            "{outage}"
+        );
+        assert!(!outage.contains("No request came") && !outage.contains("The cause"));
+        let idle = of(&[], 0.0);
+        let first = idle.lines().nth(1).unwrap();
+        assert!(
+            first.contains("The service is idle: no request came to it in 10.00 s"),
+            "{idle}"
+        );
+        assert!(!idle.contains("The cause"), "{idle}");
+        let missed = of(&[], 700.0);
+        assert!(
+            missed.contains("Bytes came in, and no request was seen while its events were taken"),
+            "{missed}"
+        );
+        assert!(
+            !missed.contains("idle:") && !missed.contains("No request came"),
+            "{missed}"
+        );
+    }
+
+    #[test]
+    fn requests_that_windows_cannot_show_come_before_those_that_they_show() {
+        let mut e = explanation(&[("elapsed.seconds", 10.0)]);
+        let paths = e.paths.clone().unwrap();
+        let many = (3.5 * paths.rate() * paths.latency.mean).ceil().max(1.0);
+        e.under_way = Some(under_way(&vec![9.0; many as usize]));
+        let text = screen(&e, &Style::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[1].contains("requests under way have had no answer for 9.0 s"),
+            "{text}"
+        );
+        assert!(
+            text.contains("Of those that were answered: requests spend"),
+            "{text}"
+        );
+        assert!(!text.contains("The cause is"), "{text}");
+        e.under_way = Some(under_way(&[]));
+        assert!(screen(&e, &Style::default()).contains("The cause is"));
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::read::{Hierarchy, stops};
 use super::{Controller, Hierarchies, Throttling, Version, shares_of_weight};
-use crate::procfs::Paths;
+use crate::procfs::{Paths, bounded};
 use crate::system::unless;
 
 /// The kernel's usual quota period.
@@ -448,7 +448,7 @@ fn switch(paths: &Paths, place: &Place, sign: char) -> Result<(), CgroupError> {
 }
 
 fn pids_in(directory: &Path) -> Vec<u32> {
-    let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    let text = bounded::text(directory.join("cgroup.procs")).unwrap_or_default();
     text.lines()
         .filter_map(|line| line.trim().parse().ok())
         .collect()

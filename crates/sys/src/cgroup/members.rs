@@ -4,33 +4,39 @@
 //! Groups are found by the paths of living processes in `/proc/PID/cgroup`, so that neither systemd nor a container
 //! engine is asked, and both versions are read alike.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::procfs::bounded;
 use crate::procfs::mounts::parse_mountinfo;
 use crate::sample;
 
 /// Groups within groups that are looked through.
 const DEEPEST: usize = 32;
 /// Hexadecimal digits of a container's number, and how many of them are shown.
-const CONTAINER: usize = 64;
+pub const CONTAINER: usize = 64;
 const SHOWN: usize = 12;
 
 /// The control group of a process: of its paths the one that says most. `None` where it is in none but the root's, or
 /// has ended.
 pub fn group_of(pid: i32) -> Option<String> {
-    most(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+    most(&text_of(pid)?)
 }
 
 /// The paths of a process's groups in all hierarchies.
 pub fn groups_of(pid: i32) -> Vec<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let text = text_of(pid).unwrap_or_default();
     paths(&text).map(|(_, path)| path.to_owned()).collect()
 }
 
+/// The groups of a process as the kernel tells them. A name may be any bytes: one that is no text hides nobody.
+fn text_of(pid: i32) -> Option<String> {
+    bounded::text(format!("/proc/{pid}/cgroup")).ok()
+}
+
 /// The path that says most: that of systemd or of version 2, else the longest of the others.
-fn most(text: &str) -> Option<String> {
+pub(super) fn most(text: &str) -> Option<String> {
     let lines = || paths(text).filter(|(_, path)| *path != "/");
     let named = lines().find(|(names, _)| names.is_empty() || *names == "name=systemd");
     named
@@ -44,15 +50,20 @@ fn paths(text: &str) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }
 
-/// What a person calls a group: a container by the beginning of its number, else the last part of its path.
+/// What a person calls a group: a container by the beginning of its number, else the last part of its path; below a
+/// user's manager with that user, who makes groups there under the names of the system's services, too.
 pub fn short(path: &str) -> String {
     let last = path
         .rsplit('/')
         .find(|part| !part.is_empty())
         .unwrap_or("/");
-    match path.rsplit('/').find_map(container) {
+    let name = match path.rsplit('/').find_map(container) {
         Some(id) => format!("container {}", &id[..SHOWN]),
         None => last.to_owned(),
+    };
+    match user_above(path).filter(|_| user_above(last).is_none()) {
+        Some(uid) => format!("{name} of user {uid}"),
+        None => name,
     }
 }
 
@@ -65,6 +76,17 @@ pub fn container(part: &str) -> Option<&str> {
     (alone && id.bytes().all(|b| b.is_ascii_hexdigit())).then_some(id)
 }
 
+/// The user of the manager that a part of a path is.
+pub(super) fn user_of(part: &str) -> Option<u32> {
+    let uid = part.strip_prefix("user@")?.strip_suffix(".service")?;
+    uid.parse().ok()
+}
+
+/// The user below whose manager a group lies.
+fn user_above(path: &str) -> Option<u32> {
+    path.split('/').find_map(user_of)
+}
+
 /// A group that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
@@ -74,22 +96,12 @@ pub struct Found {
     pub pids: Vec<i32>,
 }
 
-/// The groups of living processes whose path has a part that is `wanted`, each as far as that part, with all processes
-/// below.
-pub fn find(wanted: impl Fn(&str) -> bool) -> Vec<Found> {
-    find_in(texts(), |path| {
-        let mut ends = path.split('/').scan(0, |at, part| {
-            *at += part.len() + 1;
-            Some((*at - 1, part))
-        });
-        ends.find(|(_, part)| wanted(part))
-            .map(|(end, _)| path[..end].to_owned())
-    })
-}
-
-/// The group with this path, and all processes in it and below.
+/// The group with this path, and all processes in it and below; nothing for the root, which is the whole machine.
 pub fn at(wanted: &str) -> Option<Found> {
     let wanted = wanted.trim_end_matches('/');
+    if wanted.is_empty() {
+        return None;
+    }
     let below = |path: &str| {
         path == wanted
             || path
@@ -99,14 +111,14 @@ pub fn at(wanted: &str) -> Option<Found> {
     find_in(texts(), |path| below(path).then(|| wanted.to_owned())).pop()
 }
 
-fn texts() -> impl Iterator<Item = (i32, String)> {
-    let text = |pid: i32| Some((pid, fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?));
+pub(super) fn texts() -> impl Iterator<Item = (i32, String)> {
+    let text = |pid: i32| Some((pid, text_of(pid)?));
     sample::numbers(Path::new("/proc"))
         .into_iter()
         .filter_map(text)
 }
 
-fn find_in(
+pub(super) fn find_in(
     texts: impl Iterator<Item = (i32, String)>,
     group: impl Fn(&str) -> Option<String>,
 ) -> Vec<Found> {
@@ -145,12 +157,21 @@ pub fn directory(group: &Found) -> Option<PathBuf> {
     counted.max_by_key(|(known, _)| *known).map(|(_, dir)| dir)
 }
 
+/// Whether this is a directory of a control group: one of the kernel's own file systems of groups. Elsewhere anybody can
+/// make a directory with a file `cgroup.procs` that names whom they like.
+pub fn is_directory(dir: &Path) -> bool {
+    const KINDS: [libc::c_long; 2] = [libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC];
+    // The file, because version 1 has a directory with the mounts beside each other that is none.
+    rustix::fs::statfs(dir.join("cgroup.procs"))
+        .is_ok_and(|of| KINDS.contains(&(of.f_type as libc::c_long)))
+}
+
 /// The processes of a group's directory and of those below it, by `cgroup.procs`. Threads of a process that are in
 /// several groups count where their process is.
 pub fn of_directory(dir: &Path) -> Vec<i32> {
     let mut pids = BTreeSet::new();
     for (dir, _) in tree(dir.to_owned()) {
-        let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+        let text = bounded::text(dir.join("cgroup.procs")).unwrap_or_default();
         // A process of another name space is written as 0.
         pids.extend(
             text.lines()
@@ -163,9 +184,9 @@ pub fn of_directory(dir: &Path) -> Vec<i32> {
 
 /// A group's directory and those of the groups below it, with their paths from there on: its own is empty. What is
 /// below a group is listed when the next one is asked for: whoever moves down from a group after that was read is met
-/// below it.
+/// below it. Level by level: who makes thousands of groups far below hides no other above them.
 pub(super) fn tree(root: PathBuf) -> impl Iterator<Item = (PathBuf, String)> {
-    let mut todo = vec![(root, String::new(), 0)];
+    let mut todo = VecDeque::from([(root, String::new(), 0)]);
     let mut last: Option<(PathBuf, String, usize)> = None;
     std::iter::from_fn(move || {
         if let Some((dir, path, depth)) = last.take().filter(|(.., depth)| *depth < DEEPEST) {
@@ -182,7 +203,7 @@ pub(super) fn tree(root: PathBuf) -> impl Iterator<Item = (PathBuf, String)> {
                 )
             }));
         }
-        last = todo.pop();
+        last = todo.pop_front();
         last.clone().map(|(dir, path, _)| (dir, path))
     })
 }
@@ -228,6 +249,15 @@ mod tests {
             (short("/system.slice/db.service"), short("/")),
             ("db.service".to_owned(), "/".to_owned())
         );
+        let user = "/user.slice/user-1000.slice/user@1000.service";
+        assert_eq!(
+            (short(&format!("{user}/db.service")), short(user)),
+            (
+                "db.service of user 1000".to_owned(),
+                "user@1000.service".to_owned()
+            ),
+            "what a user made is not taken for the system's"
+        );
     }
 
     #[test]
@@ -255,9 +285,11 @@ mod tests {
                 pids: vec![1, 2, 4]
             }]
         );
-        assert!(
-            find(|part| part == "no-such-group-anywhere").is_empty()
-                && at("/no/such/group").is_none()
+        assert!(at("/no/such/group").is_none());
+        assert_eq!(
+            [at("//"), at("/")],
+            [None, None],
+            "the whole machine is no group"
         );
     }
 

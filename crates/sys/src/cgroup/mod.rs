@@ -8,6 +8,7 @@ mod group;
 pub mod members;
 mod read;
 mod setting;
+pub mod units;
 pub mod usage;
 
 pub use group::{CgroupError, Group, Place, Throttle, remove_directory};

@@ -3,14 +3,14 @@
 //! Counters of a group hold those of the groups below it; what is told is each group's own.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 
 use super::members::tree;
-use crate::procfs::Paths;
 use crate::procfs::mounts::parse_mountinfo;
+use crate::procfs::{Paths, bounded};
 
-/// Groups that are read of one hierarchy: no machine has as many services, and each costs some reads.
+/// Groups that are read of one hierarchy: no machine has as many services, and each costs some reads. What further ones
+/// use is in the counters of those above them, which are read first.
 const MOST_GROUPS: usize = 2_000;
 
 /// What a group uses by itself; nothing where its controllers do not tell.
@@ -80,7 +80,7 @@ fn combined(a: Usage, b: Usage, field: fn(Option<f64>, Option<f64>) -> Option<f6
 }
 
 fn read(dir: &std::path::Path) -> Usage {
-    let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
+    let text = |name: &str| bounded::text(dir.join(name)).ok();
     let number = |name: &str| text(name).and_then(|t| t.trim().parse::<f64>().ok());
     // Version 2 tells microseconds, version 1 nanoseconds.
     let stat = text("cpu.stat").and_then(|t| {
@@ -120,7 +120,46 @@ fn service_bytes(text: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    #[test]
+    fn who_makes_thousands_of_groups_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write(
+            "proc/self/mountinfo",
+            "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n",
+        );
+        write("cg/cgroup.procs", "");
+        for honest in ["a.slice", "z.slice"] {
+            write(
+                &format!("cg/{honest}/db.service/cpu.stat"),
+                "usage_usec 5000000\n",
+            );
+            write(&format!("cg/{honest}/cpu.stat"), "usage_usec 5000000\n");
+        }
+        let own = "cg/m.slice/user.slice/user@7.service";
+        for group in ["cg/m.slice", "cg/m.slice/user.slice", own] {
+            write(&format!("{group}/cpu.stat"), "usage_usec 2600000\n");
+        }
+        for n in 0..MOST_GROUPS + 600 {
+            write(&format!("{own}/{n}/cpu.stat"), "usage_usec 1000\n");
+        }
+        let found = all(&Paths::under(dir.path()));
+        assert_eq!(found["/a.slice/db.service"].cpu_s, Some(5.0));
+        assert_eq!(found["/z.slice/db.service"].cpu_s, Some(5.0));
+        let sum: f64 = found.values().filter_map(|usage| usage.cpu_s).sum();
+        assert!(
+            (sum - 12.6).abs() < 1e-6,
+            "{sum}: what is not read is in the group above"
+        );
+    }
 
     #[test]
     fn a_groups_own_usage_is_without_that_of_the_groups_below() {

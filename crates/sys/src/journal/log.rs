@@ -48,8 +48,9 @@ enum Line {
     },
     Entry {
         n: u64,
+        // Larger than the others by far.
         #[serde(flatten)]
-        entry: Entry,
+        entry: Box<Entry>,
     },
 }
 
@@ -61,11 +62,11 @@ pub fn areas(entries: &Entries) -> Areas {
     Areas(entries.values().filter_map(own_area).collect())
 }
 
-/// The numbers of the entries in the order in which they are undone: what ends processes, then the newest first.
+/// The numbers of the entries in the order in which they are undone ([`Undo::turn`]), the newest first of each turn.
 pub fn order(entries: &Entries) -> Vec<u64> {
-    let (kills, others): (Vec<u64>, Vec<u64>) =
-        entries.keys().rev().partition(|n| entries[n].undo.kills());
-    kills.into_iter().chain(others).collect()
+    let mut order: Vec<u64> = entries.keys().rev().copied().collect();
+    order.sort_by_key(|n| entries[n].undo.turn());
+    order
 }
 
 /// Reads the text of a journal.
@@ -90,7 +91,7 @@ pub fn parse(text: &str) -> Result<Entries, String> {
             },
             Line::Entry { n, entry } => {
                 check(&entry, &entries).map_err(wrong)?;
-                if entries.insert(n, entry).is_some() {
+                if entries.insert(n, *entry).is_some() {
                     return Err(wrong("its number is taken"));
                 }
             }
@@ -192,7 +193,7 @@ impl Log {
         let n = self.next;
         let line = to_line(&Line::Entry {
             n,
-            entry: entry.clone(),
+            entry: Box::new(entry.clone()),
         });
         if self.bytes + line.len() as u64 > MOST_BYTES - RESERVE {
             return Err(io::Error::new(
@@ -250,7 +251,7 @@ impl Log {
             .map(|(n, entry)| {
                 to_line(&Line::Entry {
                     n: *n,
-                    entry: entry.clone(),
+                    entry: Box::new(entry.clone()),
                 })
             })
             .collect();

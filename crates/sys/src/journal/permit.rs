@@ -69,6 +69,7 @@ pub fn check(undo: &Undo, areas: &Areas) -> Result<(), &'static str> {
             is_named_in_group(file, |name| is_setting(name, content))
         }
         Undo::Threads { before } => before.is_plausible(),
+        Undo::Inherited { left } => left.is_plausible(),
         Undo::Autogroup { before } => before.is_plausible(),
         Undo::Continue { processes, boot } => {
             boot.len() <= 64 && processes.len() <= MOST && processes.iter().all(|(pid, _)| *pid > 1)

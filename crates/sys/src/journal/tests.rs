@@ -284,14 +284,17 @@ fn a_grown_journal_is_written_anew_and_a_full_one_takes_no_more() {
 }
 
 #[test]
-fn processes_end_before_anything_else_is_undone() {
+fn settings_come_first_and_processes_end_before_the_rest() {
     let text = r#"{"n":0,"undo":"remove_directory","path":"/tmp/fingerpost-0123456789abcdef"}
 {"n":1,"undo":"kill_marked","scratch":"/tmp/fingerpost-0123456789abcdef"}
 {"n":2,"undo":"unmount","path":"/tmp/fingerpost-0123456789abcdef/m"}
 {"n":3,"undo":"kill_group","pgid":5,"start":1,"boot":"b"}
 {"n":4,"undo":"zram_reset","number":0,"bytes":1,"remove":false}
+{"n":5,"undo":"write_file","path":"/sys/kernel/mm/transparent_hugepage/enabled","content":"madvise"}
+{"n":6,"undo":"continue","processes":[[7,8]],"boot":"b"}
+{"n":7,"undo":"swap_on","path":"/dev/sda2","priority":-2}
 "#;
-    assert_eq!(order(&parse(text).unwrap()), [3, 1, 4, 2, 0]);
+    assert_eq!(order(&parse(text).unwrap()), [7, 5, 6, 3, 1, 4, 2, 0]);
 }
 
 #[test]

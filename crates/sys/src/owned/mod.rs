@@ -44,7 +44,20 @@ impl Dir {
         Ok(Dir { fd, path })
     }
 
-    /// Its path, without links.
+    /// Opens a directory that the user named, whoever can change what lies in it. Only for what needs no trust in it: a
+    /// directory of ours with a random name is made in it ([`Dir::make`]), and what is finished there is given its name
+    /// by these descriptors.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn named(path: &Path) -> io::Result<Dir> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = fs::openat(fs::CWD, path, flags, Mode::empty())?;
+        let path = path.to_owned();
+        Ok(Dir { fd, path })
+    }
+
+    /// Its path: without links where it was opened by [`Dir::open`].
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -174,6 +187,11 @@ impl AsFd for Dir {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Whether what a user owns is taken at its word: root, this user, and the user who became root by `sudo`.
+pub fn is_trusted(user: u32) -> bool {
+    walk::trusted(user, Trust::Caller)
 }
 
 /// Takes an exclusive lock without waiting; false when another process has it.

@@ -89,7 +89,7 @@ fn check(stat: &Stat, path: &Path, trust: Trust) -> io::Result<()> {
     }
 }
 
-fn trusted(owner: u32, trust: Trust) -> bool {
+pub(super) fn trusted(owner: u32, trust: Trust) -> bool {
     let caller = || {
         std::env::var("SUDO_UID")
             .ok()

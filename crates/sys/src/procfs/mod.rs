@@ -4,6 +4,7 @@
 //! less than we know of, a truncated read, a hostile file all end the same way, without a panic. [`Paths`] reads the
 //! files, below a root that tests set to a made-up tree.
 
+pub mod bounded;
 pub mod memory;
 pub mod mounts;
 pub mod process;

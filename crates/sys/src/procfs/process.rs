@@ -18,6 +18,8 @@ pub struct Stat {
     pub parent: i32,
     /// Its process group.
     pub group: i32,
+    /// Its session.
+    pub session: i32,
     /// A thread of the kernel's own (`PF_KTHREAD` of its flags).
     pub kernel: bool,
     /// Faults that needed no I/O.
@@ -56,6 +58,7 @@ impl Stat {
             state: field(3)?.chars().next()?,
             parent: field(4)?.parse().ok()?,
             group: field(5)?.parse().ok()?,
+            session: field(6)?.parse().ok()?,
             kernel: number(9)? & PF_KTHREAD != 0,
             minor_faults: number(10)?,
             major_faults: number(12)?,
@@ -73,6 +76,8 @@ impl Stat {
 /// `/proc/PID/status`, as far as we use it. What the kernel does not write is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
+    /// Real, effective, saved and file system user.
+    pub users: Option<[u32; 4]>,
     /// Effective user.
     pub effective_user: Option<u32>,
     /// Its number in the innermost of its name spaces of processes.
@@ -114,10 +119,10 @@ impl Status {
             let value = value.trim();
             match name {
                 "Uid" => {
-                    status.effective_user = value
-                        .split_ascii_whitespace()
-                        .nth(1)
-                        .and_then(|v| v.parse().ok())
+                    let mut users = value.split_ascii_whitespace().map(|v| v.parse().ok());
+                    let mut next = || users.next().flatten();
+                    status.users = (|| Some([next()?, next()?, next()?, next()?]))();
+                    status.effective_user = status.users.map(|users| users[1]);
                 }
                 "TracerPid" => status.tracer = value.parse().ok(),
                 "VmRSS" => status.resident = kilobytes(value),
@@ -148,6 +153,13 @@ impl Status {
         self.capabilities
             .is_some_and(|set| set.checked_shr(number).unwrap_or(0) & 1 == 1)
     }
+}
+
+/// Whether a process is a user's in every respect. The owner of `/proc/PID` does not say that: it is root's where the
+/// process has asked not to be looked at (`PR_SET_DUMPABLE`).
+pub fn owned_by(pid: i32, user: u32) -> bool {
+    let status = super::bounded::text(format!("/proc/{pid}/status"));
+    status.is_ok_and(|text| Status::parse(&text).users == Some([user; 4]))
 }
 
 /// `/proc/PID/schedstat`: `None` on kernels without it.

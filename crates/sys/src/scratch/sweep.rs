@@ -103,8 +103,8 @@ pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
             continue;
         };
         match log.undo(n) {
-            // That there was anything to kill is not known, and mostly there was not: servers die with their maker.
-            Ok(()) if matches!(undo, Undo::KillMarked { .. }) => {}
+            // That there was anything to kill or to find is not known, and mostly there was not: servers die with their maker.
+            Ok(()) if matches!(undo, Undo::KillMarked { .. } | Undo::Inherited { .. }) => {}
             Ok(()) => sentences.push(format!("undid what a killed run left: {undo}")),
             Err(sentence) => sentences.push(sentence),
         }

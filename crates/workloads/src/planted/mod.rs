@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use fingerpost_record::Params;
 use fingerpost_sys::child;
+use fingerpost_sys::procfs::bounded;
 use fingerpost_sys::scratch::{Scratch, Server};
 
 use self::client::{BEGUN, Order};
@@ -109,7 +110,8 @@ impl Planted {
         places: Places,
     ) -> Result<(), WorkloadError> {
         let lives = |pid: i32| {
-            std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty())
+            bounded::of_memory(format!("/proc/{pid}/cmdline").as_ref(), 1)
+                .is_ok_and(|words| !words.is_empty())
         };
         let mut place = |pid: i32| match (places.server)(pid) {
             Err(why) if lives(pid) => Err(Failed(why)),

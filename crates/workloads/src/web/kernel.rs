@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fingerpost_sys::procfs::bounded;
 use fingerpost_sys::procfs::process::Schedstat;
 
 /// Counters of the whole host (of its network namespace) at one moment.
@@ -89,7 +90,7 @@ pub fn scheduled_self() -> Scheduled {
 
 /// What a `schedstat` says; nothing where it cannot be read.
 fn scheduled(file: &Path) -> Scheduled {
-    let read = fs::read_to_string(file)
+    let read = bounded::text(file)
         .ok()
         .and_then(|text| Schedstat::parse(&text));
     read.map_or_else(Scheduled::default, |s| Scheduled {
@@ -105,7 +106,7 @@ pub fn tree(pids: &[i32]) -> Vec<i32> {
     while let Some(&parent) = all.get(at) {
         at += 1;
         for task in tasks(parent) {
-            let children = fs::read_to_string(task.join("children")).unwrap_or_default();
+            let children = bounded::text(task.join("children")).unwrap_or_default();
             all.extend(
                 children
                     .split_ascii_whitespace()

@@ -38,7 +38,7 @@ fn of_group(word: &str) -> anyhow::Result<Vec<i32>> {
             .map(|found| found.pids)
             .unwrap_or_default()
     };
-    let pids = if path.join("cgroup.procs").exists() {
+    let pids = if members::is_directory(path) {
         members::of_directory(path)
     } else {
         named()

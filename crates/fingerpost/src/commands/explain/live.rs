@@ -1,6 +1,7 @@
 //! What a service's requests do lately, told while it is still watched.
 
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use fingerpost_observe::follow::Recorded;
 use fingerpost_record::progress::{Event, Live, LivePart};
@@ -19,7 +20,7 @@ pub fn tell(latest: &Receiver<Recorded>, to: Progressing, progress: &Progress) {
     while let Ok(recorded) = latest.recv() {
         // What came while the one before was followed is older than the last.
         let recorded = latest.try_iter().last().unwrap_or(recorded);
-        let Some(live) = live(&recorded.follow_service().paths) else {
+        let Some(live) = live(&recorded.follow_service(Duration::ZERO).paths) else {
             continue;
         };
         match to {

@@ -11,6 +11,7 @@ use fingerpost_labs::service::{self, WORKLOAD};
 use fingerpost_observe::follow::{FollowedService, Recorded, Stretch};
 use fingerpost_observe::session::{Prepared, RECEIVED_BYTES, RECEIVED_SECONDS, Told, label};
 use fingerpost_observe::stacks::Sampled;
+use fingerpost_record::under_way::UnderWay;
 use fingerpost_record::{Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
 use fingerpost_report::explain::service as report;
@@ -29,6 +30,10 @@ use crate::recorder::Ended;
 pub const SECONDS: f64 = 10.0;
 /// How often it is looked whether the service still lives and the user has not had enough.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// CPU time that naming its functions may take: those in windows of requests, and those of all of the time. A build that
+/// is not optimised takes some times as long for the same.
+const NAMING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_500 } else { 500 });
 
 /// The total of a record that says how long it took from the command's start until the service was watched.
 const ATTACH: &str = "attach.seconds";
@@ -79,6 +84,7 @@ pub fn explain(
         recorded,
         refused,
         sampled,
+        under_way,
         ..
     } = std::thread::scope(|threads| {
         // It ends with the session, which holds the other end.
@@ -98,6 +104,15 @@ pub fn explain(
     progress.show("explaining", 1.0);
     let pids = target.pids();
     let (mut explanation, mut run) = record(run, target.params.clone(), observations, followed);
+    if let Some(Ok(under_way)) = under_way {
+        let under_way = UnderWay {
+            workload: WORKLOAD.to_owned(),
+            params: target.params.clone(),
+            ..under_way
+        };
+        explanation.under_way = Some(under_way.clone());
+        run.under_way.push(under_way);
+    }
     if let Some(hold) = hold.filter(|_| !stop.load(Ordering::Relaxed)) {
         let groups = &target.service.groups;
         let running = Running {
@@ -150,15 +165,22 @@ fn follow(
     progress: &Progress,
 ) -> Option<FollowedService> {
     progress.show("following its requests", 1.0);
-    let mut followed = recorded.map(|recorded| recorded.follow_service());
+    let mut followed = recorded.map(|recorded| recorded.follow_service(NAMING));
     match (&mut followed, sampled) {
-        (Some(followed), Some(Ok(sampled))) => followed.paths.stacks = sampled.name(),
+        (Some(followed), Some(Ok(sampled))) => {
+            let left;
+            (followed.paths.stacks, left) = sampled.name(NAMING);
+            followed.left.and(left);
+        }
         (_, Some(Err(why))) => progress.say(&format!("its functions are not named: {why}")),
         _ => {}
     }
     followed
         .iter_mut()
         .for_each(|followed| count_by_bytes(followed, observations));
+    let left = followed.as_ref().and_then(|f| f.left.sentence());
+    left.into_iter()
+        .for_each(|sentence| progress.say(&sentence));
     followed
 }
 

@@ -2,17 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fingerpost_observe::follow::Answering;
 use fingerpost_observe::session::Service;
-use fingerpost_observe::socket_inodes;
+use fingerpost_record::text::clean_short;
 use fingerpost_record::{Params, suggest};
 use fingerpost_sys::cgroup::members::{self, Found};
+use fingerpost_sys::cgroup::units::{self, Maker};
+use fingerpost_sys::listening::sockets_of;
+use fingerpost_sys::procfs::process::owned_by;
 use fingerpost_sys::sample;
 use fingerpost_sys::sockdiag::{self, SockDiag};
+use fingerpost_sys::system;
 
 use super::containers;
 use crate::exit::usage;
+
+/// Groups and processes that are told where several are meant, and how much of a group's path.
+const MOST_TOLD: usize = 5;
+const LONGEST_PATH: usize = 300;
+/// How long descriptors are looked at for who listens, beside the first of each process.
+const BEYOND: Duration = Duration::from_millis(250);
 
 /// A service that is running.
 #[derive(Debug, clap::Args)]
@@ -104,11 +115,28 @@ impl Args {
         if all.is_empty() {
             return usage("that group has no process but this command");
         }
+        if system::is_elevated() {
+            all.iter().try_for_each(|&pid| is_callers(pid))?;
+        }
         let name = label.map_or_else(|| name(&all), str::to_owned);
         target.params = target.params.with("name", name);
         target.notes.extend(rights(&all));
         Ok(target)
     }
+}
+
+/// File capabilities on the binary are for the caller's own processes: whoever may start the binary has them, and could
+/// see by them what other users' programs do.
+fn is_callers(pid: i32) -> anyhow::Result<()> {
+    let own = rustix::process::getuid().as_raw();
+    if owned_by(pid, own) {
+        return Ok(());
+    }
+    let name = sample::process(pid).map_or_else(String::new, |s| s.name);
+    usage(format!(
+        "process {pid} ({name}) is another user's, and the capabilities of this binary (setcap) are for the caller's \
+         own: run it as root"
+    ))
 }
 
 /// The program's name: that of the processes whose parents are none of them.
@@ -197,20 +225,24 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
              there: name it by --container"
         ));
     }
-    let holds = |pid: &i32| {
-        socket_inodes(std::iter::once(*pid))
-            .iter()
-            .any(|inode| listening.contains(inode))
-    };
-    let mut pids: Vec<i32> = sample::numbers(Path::new("/proc"))
-        .into_iter()
-        .filter(holds)
-        .collect();
+    let mut holding = BTreeSet::new();
+    let all = sample::numbers(Path::new("/proc"));
+    let whole = sockets_of(&all, BEYOND, |pid, inode| {
+        if listening.contains(&inode) {
+            holding.insert(pid);
+        }
+    });
+    let mut pids: Vec<i32> = holding.into_iter().collect();
     // What systemd listens for it gives to the service, and keeps too.
     if pids.len() > 1 {
         pids.retain(|pid| *pid != 1);
     }
-    pids.sort_unstable();
+    if pids.is_empty() && !whole {
+        return usage(format!(
+            "who listens on port {port} was not found in time, as processes here have very many open files; name the \
+             service by --pid"
+        ));
+    }
     if pids.is_empty() {
         return usage(format!(
             "who listens on port {port} is another user's process, which only root can see; run this as root"
@@ -223,19 +255,33 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
         .filter(|&pid| sample::process(pid).is_some_and(|s| !parents.contains(&s.parent)))
         .collect();
     let mut notes = Vec::new();
-    if first.len() > 1 {
-        let told: Vec<String> = first
-            .iter()
-            .map(|&pid| {
-                format!(
-                    "{} ({pid})",
-                    sample::process(pid).map_or_else(String::new, |s| s.name)
-                )
-            })
-            .collect();
+    if !whole {
         notes.push(format!(
-            "several services listen on port {port}, all of them are explained together: {}",
-            told.join(", ")
+            "processes here have so many open files that not all were looked through for others that listen on port \
+             {port}"
+        ));
+    }
+    if first.len() > 1 {
+        let users: BTreeSet<Option<u32>> = first.iter().map(|&pid| user_of(pid)).collect();
+        let told = |&pid: &i32| {
+            let name = sample::process(pid).map_or_else(String::new, |s| s.name);
+            let user = user_of(pid).map_or_else(|| "unknown".into(), |uid| uid.to_string());
+            format!("{} ({pid}, user {user})", clean_short(&name, 40))
+        };
+        let mut all: Vec<String> = first.iter().take(MOST_TOLD).map(told).collect();
+        if first.len() > MOST_TOLD {
+            all.push(format!("and {} more", first.len() - MOST_TOLD));
+        }
+        let all = all.join(", ");
+        // Anybody may listen on a free port of another address of this machine.
+        if users.len() > 1 {
+            return usage(format!(
+                "processes of several users listen on port {port}, each on an address of its own: {all}; name the one \
+                 that is meant: --pid PID"
+            ));
+        }
+        notes.push(format!(
+            "several services listen on port {port}, all of them are explained together: {all}"
         ));
     }
     let params = Params::new().with("port", i64::from(port));
@@ -249,6 +295,11 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
     })
 }
 
+/// The user as whom a process works.
+fn user_of(pid: i32) -> Option<u32> {
+    sample::status(Path::new(&format!("/proc/{pid}")))?.effective_user
+}
+
 fn by_unit(unit: &str) -> anyhow::Result<Target> {
     let full = if unit.contains('.') {
         unit.to_owned()
@@ -256,29 +307,67 @@ fn by_unit(unit: &str) -> anyhow::Result<Target> {
         format!("{unit}.service")
     };
     // systemd writes a dash of a name that is a path part as it is; templates have their instance in the name.
-    let found = members::find(|part| part == full);
-    of_groups(found, Params::new().with("unit", full.clone()), || {
-        let units = units();
+    let mut found = units::named(&full);
+    // The system's own goes before one of the user as whom we work.
+    let of_system = found.iter().any(|(maker, _)| *maker == Maker::System);
+    let other = |maker: Maker| maker.is_foreign() || of_system && maker != Maker::System;
+    let others: Vec<_> = found.extract_if(.., |(maker, _)| other(*maker)).collect();
+    let what = format!("unit “{full}”");
+    let notes = beside(&what, found.is_empty(), others)?;
+    if found.len() > 1 {
+        return usage(format!(
+            "several groups are a {what} here: {}; name the one that is meant: --cgroup PATH",
+            listed(&found)
+        ));
+    }
+    let target = of_groups(found, Params::new().with("unit", full.clone()), || {
+        let services = units::services();
         let otherwise = || format!("“systemctl status {full}” tells whether it runs");
         format!(
-            "no unit “{full}” has a process here; {}",
-            suggest::or_else(&full, units.iter().map(String::as_str), otherwise)
+            "no {what} has a process here; {}",
+            suggest::or_else(&full, services.iter().map(String::as_str), otherwise)
         )
-    })
+    })?;
+    Ok(Target { notes, ..target })
 }
 
-/// The names of the services that have a process here.
-fn units() -> BTreeSet<String> {
-    let named = |part: &&str| part.ends_with(".service");
-    let all = members::find(|part| named(&part));
-    all.iter()
-        .filter_map(|found| found.path.rsplit('/').find(named).map(str::to_owned))
-        .collect()
+/// What is said of groups of the wanted name that others may have made, and that are therefore left out; where there is
+/// no other, it is an error.
+fn beside(what: &str, none: bool, others: Vec<(Maker, Found)>) -> anyhow::Result<Vec<String>> {
+    if others.is_empty() {
+        return Ok(Vec::new());
+    }
+    let told = listed(&others);
+    if none {
+        return usage(format!(
+            "no {what} of the system has a process here, but one that others may have made under that name: {told}; \
+             name it by its path if it is meant: --cgroup PATH"
+        ));
+    }
+    Ok(vec![format!(
+        "others may have made groups of the same name, which are not looked at: {told}; to look at one: --cgroup PATH"
+    )])
+}
+
+/// Groups by path, with whose they are.
+fn listed(found: &[(Maker, Found)]) -> String {
+    let one = |(maker, found): &(Maker, Found)| {
+        format!(
+            "{} (of {})",
+            clean_short(&found.path, LONGEST_PATH),
+            maker.words()
+        )
+    };
+    let mut told: Vec<String> = found.iter().take(MOST_TOLD).map(one).collect();
+    if found.len() > MOST_TOLD {
+        told.push(format!("and {} more", found.len() - MOST_TOLD));
+    }
+    told.join(", ")
 }
 
 fn by_cgroup(path: &Path) -> anyhow::Result<Target> {
     let params = Params::new().with("cgroup", path.to_string_lossy().into_owned());
-    if path.join("cgroup.procs").exists() {
+    if members::is_directory(path) {
         if members::of_directory(path).is_empty() {
             return usage(format!(
                 "the control group {} has no process",
@@ -299,21 +388,27 @@ fn by_cgroup(path: &Path) -> anyhow::Result<Target> {
         .to_str()
         .filter(|p| p.len() > 1 && p.starts_with('/'))
         .and_then(members::at);
+    let found = found.map(|found| (Maker::System, found));
     of_groups(found.into_iter().collect(), params, || {
-        format!("no process here is in a control group {}", path.display())
+        format!(
+            "no process here is in a control group {}; name it by its directory in /sys/fs/cgroup, or by its path as \
+             in /proc/PID/cgroup",
+            path.display()
+        )
     })
 }
 
 fn by_container(wanted: &str) -> anyhow::Result<Target> {
     let ids = containers::ids(wanted);
-    let named = |part: &str| {
-        members::container(part)
-            .is_some_and(|id| ids.iter().any(|wanted| id.starts_with(wanted.as_str())))
-    };
-    let found = members::find(named);
+    let mut found =
+        units::containers(|id| ids.iter().any(|wanted| id.starts_with(wanted.as_str())));
+    let others: Vec<_> = found
+        .extract_if(.., |(maker, _)| maker.is_foreign())
+        .collect();
+    let notes = beside(&format!("container “{wanted}”"), found.is_empty(), others)?;
     let different: BTreeSet<&str> = found
         .iter()
-        .filter_map(|f| f.path.rsplit('/').find_map(members::container))
+        .filter_map(|(_, f)| f.path.rsplit('/').find_map(members::container))
         .collect();
     if different.len() > 1 {
         let told: Vec<&str> = different.iter().map(|id| &id[..12]).collect();
@@ -322,17 +417,18 @@ fn by_container(wanted: &str) -> anyhow::Result<Target> {
             told.join(", ")
         ));
     }
-    of_groups(found, Params::new().with("container", wanted), || {
+    let target = of_groups(found, Params::new().with("container", wanted), || {
         format!(
             "no container “{wanted}” has a process here; its name is only known where Docker, Podman or containerd \
              left it in a file that can be read: try the number"
         )
-    })
+    })?;
+    Ok(Target { notes, ..target })
 }
 
 /// The groups' directories; where they are not mounted here, the processes that are in them now.
 fn of_groups(
-    found: Vec<Found>,
+    found: Vec<(Maker, Found)>,
     params: Params,
     none: impl FnOnce() -> String,
 ) -> anyhow::Result<Target> {
@@ -340,7 +436,7 @@ fn of_groups(
         return usage(none());
     }
     let mut service = Service::default();
-    for group in found {
+    for (_, group) in found {
         match members::directory(&group) {
             Some(dir) => service.groups.push(dir),
             None => service.pids.extend(group.pids),

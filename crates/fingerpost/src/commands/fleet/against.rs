@@ -242,7 +242,10 @@ pub fn check(args: CheckArgs) -> anyhow::Result<Done> {
             .read(Pass::First, &name)
             .or_else(|e| usage(e.to_string()))?,
         (false, false) => node::measure(&args.words, GIVEN_UP, false)?,
-        (false, true) => node::measure(&bounded(&sweep.manifest.args), GIVEN_UP, false)?,
+        (false, true) => {
+            let words = super::given::words(&sweep, &[])?;
+            node::measure(&bounded(words), GIVEN_UP, false)?
+        }
     };
     let said = checking::check(&sweep, &name, &run)?;
     let beside = format!(

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use fingerpost_fleet::nodes as names;
 use fingerpost_fleet::sweep::{Pass, Sweep, SweepError};
 use fingerpost_fleet::wire::Answer;
 use fingerpost_record::text::{clean_short, counted};
@@ -120,6 +121,7 @@ impl Conducting<'_> {
                     Event::Began(node) => {
                         counts.running.insert(node);
                     }
+                    Event::Refused(sentence) => progress.say(&sentence),
                     Event::Answered(node, Answer::Failed(reason))
                         if !last && engine::was_preempted(&reason) =>
                     {
@@ -267,6 +269,8 @@ impl Conducting<'_> {
         };
         let program = own_path()?;
         let task = |nodes: Vec<String>| {
+            // In the order in which Slurm takes them from the list: its labels are numbers in that.
+            let nodes = names::parse(&names::fold(&nodes)).map_err(anyhow::Error::msg)?;
             let job = Job {
                 name: job,
                 nodes: &nodes,
@@ -277,17 +281,18 @@ impl Conducting<'_> {
             let words = std::iter::once("srun".to_owned())
                 .chain(job.srun(options, scavenge))
                 .collect();
-            Task {
+            Ok(Task {
                 words,
+                labelled: nodes.len() > 1,
                 nodes,
                 send_program: false,
-            }
+            })
         };
-        Ok(if scavenge {
+        if scavenge {
             nodes.into_iter().map(|node| task(vec![node])).collect()
         } else {
-            vec![task(nodes)]
-        })
+            Ok(vec![task(nodes)?])
+        }
     }
 
     fn by_ssh(&self, config: Option<&String>, nodes: Vec<String>) -> anyhow::Result<Vec<Task>> {
@@ -310,6 +315,7 @@ impl Conducting<'_> {
                 words,
                 nodes: vec![node],
                 send_program: true,
+                labelled: false,
             }
         };
         Ok(nodes.into_iter().map(task).collect())
@@ -317,7 +323,7 @@ impl Conducting<'_> {
 
     /// One node that is down would keep the others' job from starting: it is a row with Slurm's own word for its state.
     fn leave_out_those_down(&self, pass: Pass, nodes: &mut Vec<String>) -> anyhow::Result<()> {
-        let list = fingerpost_fleet::nodes::fold(nodes);
+        let list = names::fold(nodes);
         let mut command = Command::new("sinfo");
         command.args([
             "--noheader",

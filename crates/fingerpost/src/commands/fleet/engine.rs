@@ -91,7 +91,9 @@ impl Job<'_> {
         words
     }
 
-    /// The words of `srun`: one exclusive task a node. A node that dies ends nobody else's task.
+    /// The words of `srun`: one exclusive task a node. A node that dies ends nobody else's task. Of several nodes each
+    /// line is labelled by Slurm with its task's number, and the tasks are numbered in the order of the list: what a
+    /// task prints about another node is not that node's.
     pub fn srun(&self, slurm: &Slurm, low_priority: bool) -> Vec<String> {
         let mut words = self.common(slurm);
         words.extend(
@@ -104,6 +106,9 @@ impl Job<'_> {
             ]
             .map(str::to_owned),
         );
+        if self.nodes.len() > 1 {
+            words.extend(["--distribution=arbitrary", "--label"].map(str::to_owned));
+        }
         words.extend(low_priority.then(|| "--nice=10000".to_owned()));
         words.extend(
             slurm
@@ -200,8 +205,20 @@ pub fn ssh(host: &str, bytes: u64, timeout: u64, run: &[String]) -> Vec<String> 
         .collect()
 }
 
+/// The line that drains a node, as a shell takes it: the reason has names from records and from the sweep's manifest.
+pub fn drain_line(node: &str, reason: &str) -> String {
+    let words = [
+        "scontrol",
+        "update",
+        &format!("NodeName={node}"),
+        "State=DRAIN",
+    ];
+    let words: Vec<String> = words.into_iter().map(quoted).collect();
+    format!("{} Reason={}", words.join(" "), quoted(reason))
+}
+
 /// A word as a shell takes it, whatever it holds.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| {
         c.is_ascii_alphanumeric()
             || matches!(c, '-' | '_' | '.' | '/' | '=' | ',' | ':' | '%' | '+')
@@ -288,6 +305,18 @@ mod tests {
         assert_eq!(
             [quoted("a b"), quoted("it's"), quoted(""), quoted("x=1")],
             ["'a b'", r"'it'\''s'", "''", "x=1"]
+        );
+        let drained = drain_line("n1", "cause x'; reboot; '$(id), sweep s");
+        let shown = std::process::Command::new("sh")
+            .args([
+                "-c",
+                &format!("scontrol() {{ printf '[%s]' \"$@\"; }}; {drained}"),
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(shown.stdout).unwrap(),
+            "[update][NodeName=n1][State=DRAIN][Reason=cause x'; reboot; '$(id), sweep s]"
         );
         let words = ssh("n1", 10, 60, &["--set=$(reboot)".to_owned()]);
         let shown = std::process::Command::new("sh")

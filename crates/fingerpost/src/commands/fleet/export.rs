@@ -1,10 +1,10 @@
 //! `fingerpost fleet export`: all figures of a sweep, for other tools.
 
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
+use fingerpost_fleet::figures;
 use fingerpost_fleet::sweep::{Pass, Sweep};
-use fingerpost_fleet::{figures, parquet};
 use fingerpost_record::Run;
 use fingerpost_report::csv::{line, word};
 
@@ -41,6 +41,21 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         output::write(|out| csv(&sweep, out, &mut done))?;
         return Ok(done);
     }
+    as_parquet(&sweep, done)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn as_parquet(_: &Sweep, _: Done) -> anyhow::Result<Done> {
+    usage(
+        "This program was built without Parquet: take --csv, a release, or `cargo build --release --features parquet`",
+    )
+}
+
+/// Into standard output.
+#[cfg(feature = "parquet")]
+fn as_parquet(sweep: &Sweep, mut done: Done) -> anyhow::Result<Done> {
+    use std::io::{BufWriter, IsTerminal as _};
+
     if std::io::stdout().is_terminal() {
         return usage(
             "Parquet is no text for a terminal: send it into a file, as in `--parquet > sweep.parquet`",
@@ -48,7 +63,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     }
     // The guard before standard output is for text.
     let mut out = BufWriter::new(std::io::stdout());
-    parquet::write(&mut out, records(&sweep, &mut done)?)?;
+    fingerpost_fleet::parquet::write(&mut out, records(sweep, &mut done)?)?;
     out.flush()?;
     Ok(done)
 }

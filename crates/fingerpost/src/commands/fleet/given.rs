@@ -24,6 +24,25 @@ pub fn open(dir: &Path) -> anyhow::Result<Sweep> {
     })
 }
 
+/// The words of a sweep by which its hosts were measured. A sweep may be anybody's: words that do more than to measure
+/// are taken where the user has `given` the same ones.
+pub fn words<'a>(sweep: &'a Sweep, given: &[String]) -> anyhow::Result<&'a [String]> {
+    let kept = sweep.manifest.args.as_slice();
+    if !given.is_empty() && given != kept {
+        return usage(
+            "the words after -- are not those of the sweep, and rows of both would not be comparable: leave them out, or \
+             make another sweep",
+        );
+    }
+    match crate::commands::run::only_measures(kept) {
+        Err(why) if given.is_empty() => usage(format!(
+            "a sweep may not choose all that its manifest.json names ({why}); if you trust it, give the same words \
+             yourself, after --"
+        )),
+        _ => Ok(kept),
+    }
+}
+
 /// The file by which a directory is a sweep.
 const MANIFEST: &str = "manifest.json";
 /// Entries of a directory that are looked at for a sweep of a similar name.

@@ -187,8 +187,8 @@ impl Cluster<'_> {
             .job(name, &hosts, self.at_once, self.timeout, words)?;
         let scratch =
             Scratch::create().context("cannot make a private directory for the manifest")?;
-        let file = scratch.subdir("fleet")?.join("job.yaml");
-        std::fs::write(&file, kubernetes::yaml(&kubernetes::manifest(&job)))?;
+        let file = scratch.subdir("fleet")?.join("job.json");
+        std::fs::write(&file, kubernetes::text(&kubernetes::manifest(&job)))?;
         let file = file
             .to_str()
             .context("the directory for temporary files has a name that is no text")?;

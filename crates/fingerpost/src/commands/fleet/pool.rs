@@ -1,5 +1,6 @@
 //! Children that measure: so many at a time, each with a deadline, their answers as they come.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,6 +19,24 @@ pub struct Task {
     pub nodes: Vec<String>,
     /// Whether this program's file goes to its standard input, which stays open until it ends.
     pub send_program: bool,
+    /// Whether each line of its output begins with its node's number among `nodes`, as `srun --label` writes it.
+    /// Without, all of the output is the one node's.
+    pub labelled: bool,
+}
+
+impl Task {
+    /// Whose a line is by what started the child, not by what the line says; and the line. A line of many nodes without
+    /// a label is nobody's.
+    fn sender<'a>(&self, line: &'a str) -> Option<(&str, &'a str)> {
+        match (self.labelled, self.nodes.as_slice()) {
+            (true, nodes) => {
+                let (number, line) = wire::labelled(line)?;
+                Some((nodes.get(number)?, line))
+            }
+            (false, [node]) => Some((node, line)),
+            (false, _) => None,
+        }
+    }
 }
 
 /// What happens.
@@ -26,6 +45,8 @@ pub enum Event {
     Began(String),
     /// A node's answer. One that gave none is failed, with the reason.
     Answered(String, Answer),
+    /// Something was not believed: a sentence.
+    Refused(String),
 }
 
 /// What is said of a child that ended before all of its nodes had answered.
@@ -84,17 +105,19 @@ pub fn each<'a, T: Sync, R: Send>(
 
 /// Runs one child to its end, its deadline or the stop.
 fn one(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) {
-    let mut open: std::collections::BTreeSet<&str> =
-        task.nodes.iter().map(String::as_str).collect();
-    let reason = match followed(task, timeout, stop, &mut |event| {
+    let mut open: BTreeSet<&str> = task.nodes.iter().map(String::as_str).collect();
+    let mut twice = BTreeSet::new();
+    let reason = match followed(task, timeout, stop, &mut |event| match &event {
         // Who answers twice is believed once.
-        let counts = match &event {
-            Event::Began(node) => open.contains(node.as_str()),
-            Event::Answered(node, _) => open.remove(node.as_str()),
-        };
-        if counts {
-            tell(event);
+        Event::Answered(node, _) if !open.remove(node.as_str()) => {
+            if twice.insert(node.clone()) {
+                tell(Event::Refused(format!(
+                    "{node} answered more than once: only its first answer is kept"
+                )));
+            }
         }
+        Event::Began(node) if !open.contains(node.as_str()) => {}
+        _ => tell(event),
     }) {
         Ok(reason) => reason,
         Err(e) => format!("cannot start {}: {e}", task.words[0]),
@@ -123,8 +146,10 @@ fn followed(
     } else {
         Stdio::null()
     };
+    // The user's own variable would go before the order of the nodes that the labels are read by.
     command
         .args(&task.words[1..])
+        .env_remove("SLURM_HOSTFILE")
         .stdin(input)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -134,8 +159,8 @@ fn followed(
         running.stderr.take(),
         running.stdin.take(),
     );
-    let expected: std::collections::HashSet<&str> = task.nodes.iter().map(String::as_str).collect();
     let mut collector = Collector::default();
+    let mut for_others = BTreeSet::new();
     std::thread::scope(|scope| {
         let (send, lines) = mpsc::sync_channel::<String>(256);
         scope.spawn(move || stdout.map(|out| pass_lines(out, &send)));
@@ -154,12 +179,26 @@ fn followed(
         loop {
             match lines.recv_timeout(LOOK) {
                 Ok(line) => {
-                    if let Some(node) = wire::begun(&line).filter(|node| expected.contains(node)) {
-                        tell(Event::Began(node.to_owned()));
-                    }
-                    if let Some((node, got)) = collector.line(&line, |node| expected.contains(node))
-                    {
-                        tell(Event::Answered(node, got));
+                    let (node, line) = task.sender(&line).unwrap_or_default();
+                    match wire::claimed(line) {
+                        _ if node.is_empty() => {}
+                        // A host's answer stands for that host alone.
+                        Some(other) if other != node => {
+                            if for_others.insert(node.to_owned()) {
+                                tell(Event::Refused(format!(
+                                    "{node} answered for {}, which is not believed",
+                                    clean_short(other, 60)
+                                )));
+                            }
+                        }
+                        _ if wire::begun(line) == Some(node) => {
+                            tell(Event::Began(node.to_owned()));
+                        }
+                        _ => {
+                            if let Some((node, got)) = collector.line(line, |name| name == node) {
+                                tell(Event::Answered(node, got));
+                            }
+                        }
                     }
                 }
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
@@ -205,16 +244,21 @@ fn pass_lines(from: impl Read, to: &mpsc::SyncSender<String>) {
     let _ = std::io::copy(&mut from, &mut std::io::sink());
 }
 
-/// Lines up to this length; of a longer one, the pieces.
+/// Lines up to this length; of a longer one, the beginning. Its rest is no line of its own: whoever wrote it could have
+/// it begin with another's label.
 pub fn lines(from: impl Read, longest: usize) -> impl Iterator<Item = String> {
     let mut from = BufReader::new(from);
     std::iter::from_fn(move || {
         let mut line = Vec::new();
-        from.by_ref()
+        let read = from
+            .by_ref()
             .take(longest as u64)
             .read_until(b'\n', &mut line)
             .ok()
             .filter(|read| *read > 0)?;
+        if read == longest && line.last() != Some(&b'\n') {
+            from.skip_until(b'\n').ok()?;
+        }
         Some(String::from_utf8_lossy(&line).into_owned())
     })
 }
@@ -246,14 +290,18 @@ pub fn complaint(from: Option<impl Read>, none: &str) -> String {
 mod tests {
     use super::*;
 
-    fn answers(script: &str, nodes: &[&str], timeout: Duration) -> Vec<(String, Answer)> {
-        let words = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let task = Task {
-            words,
+    fn task(script: &str, nodes: &[&str]) -> Task {
+        Task {
+            words: ["sh", "-c", script].map(str::to_owned).to_vec(),
             nodes: nodes.iter().map(|n| (*n).to_owned()).collect(),
             send_program: false,
-        };
+            labelled: nodes.len() > 1,
+        }
+    }
+
+    fn answers(script: &str, nodes: &[&str], timeout: Duration) -> Vec<(String, Answer)> {
         let mut got = Vec::new();
+        let task = task(script, nodes);
         run(&[task], 4, timeout, &AtomicBool::new(false), |event| {
             if let Event::Answered(node, answer) = event {
                 got.push((node, answer));
@@ -263,9 +311,50 @@ mod tests {
     }
 
     #[test]
+    fn a_task_answers_for_its_own_node_and_for_no_other() {
+        // The first task answers for the second's node, before that one and after it, with its label within a line and
+        // behind a line that is cut.
+        let long = "x".repeat(LONGEST_LINE - 3);
+        let script = format!(
+            "echo 0: FINGERPOST n2 failed false; echo '0: 1: FINGERPOST n2 failed false'; echo FINGERPOST n2 failed \
+             false; echo '0: {long}1: FINGERPOST n2 failed false'; echo 2: FINGERPOST n2 failed false; echo 1: \
+             FINGERPOST n2 failed true; echo 1: FINGERPOST n2 failed again; echo 0: FINGERPOST n1 failed own"
+        );
+        let (mut got, mut refused) = (Vec::new(), Vec::new());
+        let task = task(&script, &["n1", "n2"]);
+        run(
+            &[task],
+            1,
+            Duration::from_secs(60),
+            &AtomicBool::new(false),
+            |event| match event {
+                Event::Answered(node, answer) => got.push((node, answer)),
+                Event::Refused(sentence) => refused.push(sentence),
+                Event::Began(_) => {}
+            },
+        );
+        let failed = |node: &str, why: &str| (node.to_owned(), Answer::Failed(why.into()));
+        assert_eq!(got, [failed("n2", "true"), failed("n1", "own")]);
+        assert_eq!(
+            refused,
+            [
+                "n1 answered for n2, which is not believed",
+                "n2 answered more than once: only its first answer is kept"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_rest_of_a_long_line_is_no_line() {
+        let text = format!("short\n{}1: FINGERPOST\nnext\nend", "x".repeat(10));
+        let got: Vec<String> = lines(text.as_bytes(), 10).collect();
+        assert_eq!(got, ["short\n", "xxxxxxxxxx", "next\n", "end"]);
+    }
+
+    #[test]
     fn every_node_is_answered_for_once_with_its_reason() {
-        let script = "echo nonsense; echo FINGERPOST n1 failed no space; echo FINGERPOST n1 failed again; echo \
-            FINGERPOST x failed no; echo dead >&2; exit 7";
+        let script = "echo nonsense; echo 0: FINGERPOST n1 failed no space; echo 0: FINGERPOST n1 failed again; echo \
+            0: FINGERPOST x failed no; echo dead >&2; exit 7";
         let got = answers(script, &["n1", "n2"], Duration::from_secs(60));
         assert_eq!(got[0], ("n1".to_owned(), Answer::Failed("no space".into())));
         let Answer::Failed(reason) = &got[1].1 else {
@@ -282,13 +371,8 @@ mod tests {
 
     #[test]
     fn a_node_runs_when_it_says_so_and_not_when_its_child_was_started() {
-        let script = "echo FINGERPOST n1 began; echo FINGERPOST x began; echo FINGERPOST n1 failed no; echo FINGERPOST n1 began";
-        let words = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let task = Task {
-            words,
-            nodes: ["n1", "n2"].map(str::to_owned).to_vec(),
-            send_program: false,
-        };
+        let script = "echo 0: FINGERPOST n1 began; echo 0: FINGERPOST x began; echo 0: FINGERPOST n1 failed no; echo 0: FINGERPOST n1 began";
+        let task = task(script, &["n1", "n2"]);
         let mut told = Vec::new();
         run(
             &[task],
@@ -296,9 +380,10 @@ mod tests {
             Duration::from_secs(60),
             &AtomicBool::new(false),
             |event| {
-                told.push(match event {
-                    Event::Began(node) => format!("{node} began"),
-                    Event::Answered(node, _) => format!("{node} answered"),
+                told.extend(match event {
+                    Event::Began(node) => Some(format!("{node} began")),
+                    Event::Answered(node, _) => Some(format!("{node} answered")),
+                    Event::Refused(_) => None,
                 });
             },
         );

@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
     output: Option<PathBuf>,
     /// Go on with this sweep: measure the hosts that failed or were not measured yet
-    #[arg(long, value_name = "SWEEP", conflicts_with_all = ["nodes", "words"])]
+    #[arg(long, value_name = "SWEEP", conflicts_with = "nodes")]
     resume: Option<PathBuf>,
     /// ssh: its configuration instead of ~/.ssh/config
     #[arg(long, value_name = "FILE", conflicts_with_all = ["slurm", "kubernetes"])]
@@ -185,7 +185,9 @@ fn at_once(args: &Args) -> usize {
 /// The sweep to go on with, or a new one.
 fn sweep_of(args: &Args, engine: &str) -> anyhow::Result<Sweep> {
     if let Some(dir) = &args.resume {
-        return super::given::open(dir);
+        let sweep = super::given::open(dir)?;
+        super::given::words(&sweep, &args.words)?;
+        return Ok(sweep);
     }
     let nodes = super::given::names(args.nodes.as_deref().unwrap_or_default())?;
     time_of(&args.words)?;

@@ -10,7 +10,7 @@ use fingerpost_record::text::clean_short;
 use fingerpost_sys::child;
 
 use super::conducting::own_path;
-use super::engine::{Job, Slurm};
+use super::engine::{self, Job, Slurm};
 use super::kubernetes;
 use crate::commands::run::time_of;
 use crate::exit::{Done, say, usage};
@@ -40,7 +40,7 @@ pub struct ScriptArgs {
     )]
     nodes: Option<String>,
     /// Instead: this sweep's suspects and random hosts of their groups, to be measured again
-    #[arg(long, value_name = "SWEEP", conflicts_with_all = ["nodes", "words"])]
+    #[arg(long, value_name = "SWEEP", conflicts_with = "nodes")]
     again: Option<PathBuf>,
     /// With --again: how many random hosts of a group are measured together with its suspects
     #[arg(long, default_value_t = 4, requires = "again")]
@@ -67,6 +67,7 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<()> {
         ),
         Some(dir) => {
             let sweep = super::given::open(dir)?;
+            let words = super::given::words(&sweep, &args.words)?.to_vec();
             let (suspects, controls) =
                 judge::to_confirm(&sweep, args.controls, |n| fastrand::usize(..n))
                     .or_else(|e| usage(e.to_string()))?;
@@ -75,7 +76,7 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<()> {
                 return Ok(());
             }
             let again: BTreeSet<String> = suspects.into_iter().chain(controls).collect();
-            (again.into_iter().collect(), sweep.manifest.args.clone())
+            (again.into_iter().collect(), words)
         }
     };
     let name = format!("fingerpost-{:08x}", fastrand::u32(..));
@@ -94,7 +95,7 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<()> {
         let job = args
             .kubernetes
             .job(&name, &nodes, nodes.len(), args.timeout, &words)?;
-        fingerpost_fleet::kubernetes::yaml(&fingerpost_fleet::kubernetes::manifest(&job))
+        fingerpost_fleet::kubernetes::text(&fingerpost_fleet::kubernetes::manifest(&job))
     };
     output::write(|out| out.write_all(text.as_bytes()))
 }
@@ -144,7 +145,7 @@ pub fn drain(args: DrainArgs) -> anyhow::Result<Done> {
         let reason = format!(
             "fingerpost: {by}layer {layer}, cause {}, sweep {}",
             clean_short(cause, 40),
-            verdicts.id
+            clean_short(&verdicts.id, 100)
         );
         let words = [
             "update".to_owned(),
@@ -153,13 +154,7 @@ pub fn drain(args: DrainArgs) -> anyhow::Result<Done> {
             format!("Reason={reason}"),
         ];
         if !args.apply {
-            output::write(|out| {
-                writeln!(
-                    out,
-                    "scontrol update NodeName={} State=DRAIN Reason='{reason}'",
-                    host.node
-                )
-            })?;
+            output::write(|out| writeln!(out, "{}", engine::drain_line(&host.node, &reason)))?;
             continue;
         }
         let said = child::run_bounded(

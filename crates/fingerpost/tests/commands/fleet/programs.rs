@@ -15,7 +15,7 @@ get*nodes*) echo '{"items":['; for n in k1 k2 k3; do [ $n = k1 ] || echo ,
   echo '{"metadata":{"name":"'$n'","labels":{"kubernetes.io/hostname":"'$n'"}},"spec":{},'
   echo '"status":{"conditions":[{"type":"Ready","status":"'$ready'"}]}}'
   done; echo ']}';;
-create*) for word; do file=$word; done; cp "$file" "$dir/job.yaml";;
+create*) for word; do file=$word; done; cp "$file" "$dir/job.json";;
 get*pods*) echo '{"items":[{"metadata":{"name":"p1"},"spec":{"nodeName":"k1"},"status":{"phase":"Succeeded"}},
   {"metadata":{"name":"p2"},"spec":{"nodeName":"k2"},"status":{"phase":"Failed"}}]}';;
 logs*p1) "$FINGERPOST" fleet node --name k1 -- syscall.null --budget 1;;

@@ -68,6 +68,37 @@ fn nodes_of_slurm_are_measured_and_a_node_that_is_down_is_a_row() {
     assert!(said.contains("1 host measured"), "{said}");
 }
 
+/// What binds a line of `srun` to its node: tasks are numbered as the list says, not as Slurm's own table does.
+#[test]
+fn labels_of_slurm_count_the_nodes_in_the_order_of_the_list() {
+    let home = Home::with(&[]);
+    let Some(slurm) = SlurmCluster::start(home.path(), 3) else {
+        return;
+    };
+    let words = [
+        "--nodelist=n3,n[1-2]",
+        "--nodes=3",
+        "--ntasks-per-node=1",
+        "--exclusive",
+    ];
+    let output = std::process::Command::new("srun")
+        .args(words)
+        .args([
+            "--distribution=arbitrary",
+            "--label",
+            "printenv",
+            "SLURMD_NODENAME",
+        ])
+        .env("SLURM_CONF", slurm.conf())
+        .output()
+        .unwrap();
+    let out = String::from_utf8_lossy(&output.stdout);
+    let mut lines: Vec<&str> = out.lines().collect();
+    lines.sort_unstable();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(lines, ["0: n3", "1: n1", "2: n2"], "{err}");
+}
+
 #[test]
 fn an_interrupted_sweep_of_slurm_cancels_its_own_job_and_no_other() {
     let home = Home::with(&[]);
