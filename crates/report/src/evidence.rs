@@ -139,9 +139,10 @@ fn amount(of: Quantity, value: f64) -> String {
         Quantity::Times => format!("{value:.2} times"),
         Quantity::Megahertz => format!("{value:.0} MHz"),
         Quantity::MegabitsPerSecond => format!("{} Mbit/s", significant(value)),
-        Quantity::PerSecond => format!("{}/s", significant(value)),
-        Quantity::PerTransaction | Quantity::Cpus => significant(value),
-        Quantity::Count | Quantity::Fact => number(value),
+        Quantity::PerSecond => significant(value),
+        Quantity::PerTransaction | Quantity::Cpus | Quantity::Count | Quantity::Fact => {
+            number(value)
+        }
     }
 }
 
@@ -151,6 +152,7 @@ fn suffix(of: Quantity, whose: Whose) -> &'static str {
         Quantity::ShareOfRequest | Quantity::SecondsPerRequest => whose.of_request(),
         Quantity::PerTransaction | Quantity::SecondsPerTransaction => whose.per_transaction(),
         Quantity::Cpus => "CPUs",
+        Quantity::PerSecond => "a second",
         _ => "",
     }
 }
@@ -173,6 +175,9 @@ fn sentence(text: impl Into<String>) -> Said {
 
 /// A fact in words.
 pub fn words(e: &Evidence, whose: Whose) -> String {
+    if let Some(text) = of_one_side(e, whose) {
+        return text;
+    }
     match said(e, whose) {
         Said::Sentence(text) => text,
         Said::Of(what) if e.undecided && e.threshold.is_some() => undecided(e, &what, whose),
@@ -189,6 +194,8 @@ fn with_figures(e: &Evidence, what: &str, whose: Whose) -> String {
         (_, Some(value)) if quantity == Quantity::ShareOfRequest => {
             format!("{what} is {}", shown(value))
         }
+        // A number of things.
+        (_, Some(value)) if counts_things(e) => format!("{} {what}", shown(value)),
         (_, Some(value)) => format!("{what}: {}", shown(value)),
         (_, None) => what.to_owned(),
     };
@@ -216,6 +223,16 @@ fn with_figures(e: &Evidence, what: &str, whose: Whose) -> String {
         text += &format!(", most of it with {}", who(&held.by));
     }
     text
+}
+
+/// Whether its figure is a number of what the metric names.
+fn counts_things(e: &Evidence) -> bool {
+    let quantity = e.quantity();
+    let number = matches!(
+        quantity,
+        Quantity::PerTransaction | Quantity::PerSecond | Quantity::Count
+    );
+    number && e.of.is_none() && e.metric != Metric::Nice
 }
 
 /// That the interval reaches what accuses.
@@ -284,6 +301,48 @@ fn some_of(e: &Evidence) -> String {
         number(e.value.unwrap_or(0.0)),
         number(e.of.unwrap_or(0.0))
     )
+}
+
+/// A figure of one side as a sentence, where that reads better than a name with a figure.
+fn of_one_side(e: &Evidence, whose: Whose) -> Option<String> {
+    let (value, server) = (e.value?, whose.server());
+    if e.base.is_some() || e.undecided || e.low.is_some() {
+        return None;
+    }
+    let most = e
+        .name
+        .as_ref()
+        .map_or(String::new(), |name| format!(", most of it “{name}”"));
+    let whole = || Some(number(e.of?));
+    Some(match e.metric {
+        Metric::ServerCpus => format!("{server} used {} of {} CPUs", number(value), whole()?),
+        Metric::CpusAllowed => {
+            format!("{server} may use {} of {} CPUs", number(value), whole()?)
+        }
+        Metric::CpuIdleShare => format!("{} of all CPU time was idle", percent(value)),
+        Metric::OtherCpus => format!("other processes used {} CPUs{most}", number(value)),
+        Metric::OtherDiskRate => format!(
+            "other processes moved {}{most}",
+            Unit::BytesPerSecond.format(value)
+        ),
+        Metric::ServerDiskRate => format!(
+            "{server} read and wrote {}",
+            Unit::BytesPerSecond.format(value)
+        ),
+        Metric::DiskBusy => format!("the busiest device was busy {} of the time", percent(value)),
+        Metric::ClientCpus => format!("the client used {} of its CPUs", percent(value)),
+        Metric::Stolen => format!("the hypervisor took {} of all CPU time", percent(value)),
+        Metric::PeriodsCut => format!("the quota cut {} of its periods short", percent(value)),
+        Metric::MemoryPressure => format!("memory pressure {} of the time", percent(value)),
+        Metric::MemoryUsed => format!("{} of that limit was in use", percent(value)),
+        Metric::AcceptQueue => format!(
+            "at most {} of {} connections waited in the accept queue",
+            number(value),
+            whole()?
+        ),
+        Metric::CpusIdle => format!("{} CPUs idled on the slower side", number(value)),
+        _ => return None,
+    })
 }
 
 fn said(e: &Evidence, whose: Whose) -> Said {
@@ -391,12 +450,12 @@ fn said(e: &Evidence, whose: Whose) -> Said {
         )),
 
         Metric::Quota => match e.value {
-            Some(cpus) => sentence(format!("a quota of {} CPUs is set", significant(cpus))),
+            Some(cpus) => sentence(format!("a quota of {} CPUs is set", number(cpus))),
             None => sentence("no quota is set"),
         },
         Metric::Throttled => sentence(format!(
             "a quota stopped {server}'s CPUs for {} s",
-            significant(value)
+            number(value)
         )),
         Metric::ThrottledPerTransaction => of("time for which a quota stopped it"),
         Metric::PeriodsCut => of("share of the quota's periods that were cut short"),
@@ -419,7 +478,7 @@ fn said(e: &Evidence, whose: Whose) -> Said {
             "a quota stopped {server} meanwhile: other processes that ran then took nothing from it"
         )),
         Metric::CpusAllowed => Said::Of(format!("CPUs that {server} may use").into()),
-        Metric::CpusIdle => of("CPUs that idled on the slower side"),
+        Metric::CpusIdle => of("CPUs that idled"),
         Metric::CpuIdleShare => of("share of all CPU time that was idle"),
         Metric::NoLackOfCpus => sentence(format!(
             "{} of all CPU time was idle: there is no lack of CPUs",
@@ -433,8 +492,8 @@ fn said(e: &Evidence, whose: Whose) -> Said {
         ),
         Metric::OthersOnBothSides => sentence(format!(
             "CPUs that other processes used: {} → {}; they are on both sides, and {} ({}) is what lets them go first",
-            significant(e.base.unwrap_or(0.0)),
-            significant(value),
+            number(e.base.unwrap_or(0.0)),
+            number(value),
             text(e.cause.as_ref()),
             label(text(e.cause.as_ref()))
         )),

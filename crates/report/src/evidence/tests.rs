@@ -85,9 +85,9 @@ fn a_service_has_requests_and_a_program_its_own_time() {
     assert_eq!(
         shown(&Evidence::figure(Metric::Calls, 12.0)),
         [
-            "system calls: 12.00 per transaction",
-            "system calls: 12.00 per request",
-            "system calls: 12.00 in all"
+            "12 system calls per transaction",
+            "12 system calls per request",
+            "12 system calls in all"
         ]
     );
     let waits = Evidence::figure(Metric::CpuWait, 0.2).within([0.18, 0.22]);
@@ -115,7 +115,7 @@ fn what_neither_rules_out_nor_accuses_says_both_figures() {
     };
     assert_eq!(
         words(&fact, Whose::Transactions),
-        "CPUs that the server used may be 1.200 CPUs with its interval, and 1.000 CPUs would accuse: that neither \
+        "CPUs that the server used may be 1.200 CPUs with its interval, and 1 CPUs would accuse: that neither \
          rules it out nor accuses"
     );
 }
@@ -188,7 +188,7 @@ fn a_finding_says_its_step_and_what_it_follows_from() {
     assert_eq!(
         evidence(&finding),
         [
-            "database clients=8: system calls: 3.500 per transaction",
+            "database clients=8: 3.500 system calls per transaction",
             "it follows from app.work (CPU: the server's own code), which comes first"
         ]
     );
