@@ -321,7 +321,7 @@ fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
 }
 
 /// Whether the systems differ, the CPU is ruled out, and what is named lies in the kernel or below the program.
-fn operating_system(c: &Comparison) -> bool {
+pub fn operating_system(c: &Comparison) -> bool {
     let differs = c.hosts.iter().any(of_system);
     let cpu_ruled_out = c
         .causes

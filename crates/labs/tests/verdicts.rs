@@ -42,6 +42,7 @@ impl Side {
 }
 
 fn tell(into: &mut String, what: &str, findings: &[Finding]) {
+    writeln!(into, "{what}").unwrap();
     for f in findings {
         let Finding {
             cause,
@@ -49,13 +50,11 @@ fn tell(into: &mut String, what: &str, findings: &[Finding]) {
             share,
             ..
         } = f;
-        writeln!(
-            into,
-            "{what}: {cause} {} {share:.6} {}",
-            status.as_str(),
-            f.step.as_ref().map_or(String::new(), ToString::to_string)
-        )
-        .unwrap();
+        let step = f
+            .step
+            .as_ref()
+            .map_or(String::new(), |step| format!(" {step}"));
+        writeln!(into, "  {cause} {} {share:.6}{step}", status.as_str()).unwrap();
     }
 }
 
@@ -69,7 +68,7 @@ fn tell_both(into: &mut String, name: &str, base: &Run, new: &Run) {
     for (way, (a, b)) in [("there", (base, new)), ("back", (new, base))] {
         let (causes, unexplained) = of(a, b);
         tell(into, &format!("{name} {way}"), &causes);
-        writeln!(into, "{name} {way}: unexplained {unexplained:.6}").unwrap();
+        writeln!(into, "  unexplained {unexplained:.6}").unwrap();
     }
 }
 
@@ -136,7 +135,7 @@ fn the_same_records_give_the_same_verdicts() {
     let differs: Vec<_> = before
         .lines()
         .zip(said.lines())
-        .filter(|(a, b)| a != b)
+        .filter(|(was, is)| was != is)
         .take(20)
         .collect();
     assert!(

@@ -821,6 +821,25 @@ impl Evidence {
         self.unit.unwrap_or_else(|| self.metric.unit())
     }
 
+    /// Leaves out what is no number.
+    pub(crate) fn keep_numbers(&mut self) {
+        for number in [
+            &mut self.value,
+            &mut self.low,
+            &mut self.high,
+            &mut self.base,
+            &mut self.of,
+            &mut self.threshold,
+        ] {
+            *number = number.filter(|n| is_number(*n));
+        }
+        self.ratio = self
+            .ratio
+            .filter(|r| [r.value, r.low, r.high].into_iter().all(is_number));
+        self.who.retain(|held| is_number(held.share));
+        self.chains.retain(|chain| is_number(chain.share));
+    }
+
     /// All numbers of it.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
         [
@@ -860,6 +879,14 @@ impl Evidence {
             .chain(chains.iter_mut().filter_map(|chain| chain.end.text_mut()))
             .chain(missing.iter_mut().flat_map(Missing::texts))
     }
+}
+
+/// Figures of a fact are below this: what it counts is by far.
+const MOST: f64 = 1e18;
+
+/// Whether a record may hold this as a figure.
+pub(crate) fn is_number(n: f64) -> bool {
+    n.is_finite() && n.abs() <= MOST
 }
 
 impl Ratio {

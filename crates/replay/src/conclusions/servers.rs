@@ -8,6 +8,7 @@ use super::conclusion::{About, Conclusion, Here, mysteries};
 use super::judged::{Answer, Judged};
 use super::source::{at_clients, between, g5, ratio, row, said, status, total, value};
 use super::{own, source};
+use fingerpost_compare::operating_system;
 use fingerpost_compare::verdict::Verdict;
 
 pub(super) const MYSQL: About = mysteries(&["mysql-scaling"]);
@@ -299,7 +300,7 @@ fn os_not_cpu() -> Judged {
         )
     });
     Judged::by_cause(cpu, |status, _| {
-        status == Status::RuledOut && c.headline.contains("the operating system, not the CPU")
+        status == Status::RuledOut && operating_system(&c)
     })
 }
 
