@@ -554,6 +554,26 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_in_any_text_of_a_fact_is_cut_out() {
+        let hidden = "mysql --password=hunter2";
+        let mut run = crate::fixture::run();
+        let fact = crate::Evidence::of(crate::Metric::Changed)
+            .named(hidden)
+            .changing(hidden, hidden)
+            .among([hidden])
+            .about(hidden)
+            .saying(hidden);
+        run.findings = vec![crate::Finding::ruled_out(
+            "app.setting",
+            crate::Layer::Application,
+            fact,
+        )];
+        cut_run(&mut run);
+        let text = serde_json::to_string(&run).unwrap();
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
     fn cutting_twice_changes_nothing_more() {
         for text in ["mysql://u:***@h/x", "--password=***", "curl -u a:*** x"] {
             assert_eq!(cut(text), text);
