@@ -20,7 +20,7 @@ ARCHIVE := fingerpost-$(VERSION)-$(TARGET)
 # What a release says of its time is the commit's, as tools for packages ask.
 EPOCH = $(shell git log -1 --format=%ct)
 
-.PHONY: run build bench test check check-aarch64 msrv install-test-tools dist deb rpm image sbom deny clean
+.PHONY: run build bench test bpf check check-bpf check-aarch64 msrv install-test-tools dist deb rpm image sbom deny clean
 
 run: build
 	$(BIN) run --profile $(PROFILE)
@@ -41,7 +41,7 @@ bench: build
 # begins a block says what it is. Documentation is made of what clippy has checked: with clippy's own variables, and the
 # features that tests' dependencies have (there are no examples), cargo knows that it need not check every crate once
 # more.
-check:
+check: check-bpf
 	awk 'FNR == 1 { open = 0 } /^ *\/\/[\/!] ```/ { open = !open; if (open && !/```(text|json|sh)/) { \
 	    print FILENAME ":" FNR ": not run as a test; say that it is text"; bad = 1 } } END { exit bad }' \
 	    $$(find crates -name '*.rs')
@@ -55,6 +55,18 @@ check:
 	RUSTC_WORKSPACE_WRAPPER=$$(rustc --print sysroot)/bin/clippy-driver \
 	    CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
 	    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --features fingerpost/parquet --no-deps --lib --bins --examples --locked
+
+# The programs for the kernel, of which the objects are committed: with Debian 12's clang-14 and llvm-14.
+bpf:
+	bpf/make
+
+# Whether the objects are what the sources make, where there is the compiler that made them; in CI there is.
+check-bpf:
+	@command -v clang-14 > /dev/null && command -v llvm-objcopy-14 > /dev/null || { \
+	    echo "clang-14 and llvm-14 are not here: bpf/*.o not checked" >&2; [ "$$CI" != true ]; exit; }; \
+	made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && bpf/make "$$made" && for object in bpf/*.bpf.o; do \
+	    cmp "$$object" "$$made/$${object#bpf/}" || { \
+	    echo "$$object is not what its source makes: make bpf" >&2; exit 1; }; done
 
 # As far as another architecture can be checked here: rustup target add aarch64-unknown-linux-gnu; apt install
 # gcc-aarch64-linux-gnu.

@@ -8,7 +8,7 @@ use fingerpost_diagnose::StepFigures;
 use fingerpost_measure::estimate::sorted;
 use fingerpost_observe::follow::Stretch;
 use fingerpost_record::descriptor::table;
-use fingerpost_record::{Measurement, Outcome, Params, Percentiles, Process};
+use fingerpost_record::{Measurement, Outcome, Params, Percentiles, Process, WholeLook};
 
 use crate::rows::Definition;
 
@@ -75,12 +75,18 @@ pub fn figures_of_programs(seen_s: f64, elapsed_s: f64) -> StepFigures {
     }
 }
 
-/// The rows of a service's requests; `whole_rate` as of [`figures`].
-pub fn rows(params: &Params, stretches: &[Stretch], whole_rate: Option<f64>) -> Vec<Measurement> {
+/// The rows of a service's requests; `whole_rate` as of [`figures`]. Where every request was counted, that tells their
+/// latency, and windows its spread.
+pub fn rows(
+    params: &Params,
+    stretches: &[Stretch],
+    whole_rate: Option<f64>,
+    whole: Option<&WholeLook>,
+) -> Vec<Measurement> {
     let percentile = |n: i64| params.clone().with(PERCENTILE, n);
     vec![
-        latency(percentile(50), stretches, 0.5, FOR_MEDIAN),
-        latency(percentile(99), stretches, 0.99, FOR_P99),
+        latency(percentile(50), stretches, whole, 0.5, FOR_MEDIAN),
+        latency(percentile(99), stretches, whole, 0.99, FOR_P99),
         row(&OF_RATE, params.clone(), rates(stretches, whole_rate), None),
     ]
 }
@@ -104,7 +110,13 @@ fn rates(stretches: &[Stretch], whole_rate: Option<f64>) -> Vec<Process> {
         .collect()
 }
 
-fn latency(params: Params, stretches: &[Stretch], q: f64, least: usize) -> Measurement {
+fn latency(
+    params: Params,
+    stretches: &[Stretch],
+    whole: Option<&WholeLook>,
+    q: f64,
+    least: usize,
+) -> Measurement {
     let mut processes = Vec::new();
     let in_order: Vec<f64> = stretches
         .iter()
@@ -116,15 +128,26 @@ fn latency(params: Params, stretches: &[Stretch], q: f64, least: usize) -> Measu
     for part in in_order.chunks(each).filter(|part| part.len() >= least) {
         processes.push(Process::of_one(at(&sorted(part), q), part.len() as u64));
     }
-    let percentiles = (!all.is_empty()).then(|| Percentiles {
-        p50: at(&all, 0.5),
-        p90: at(&all, 0.9),
-        p99: at(&all, 0.99),
-    });
+    let counted = whole
+        .map(|whole| &whole.latency)
+        .filter(|latency| latency.count >= least as u64);
+    let percentiles = match counted {
+        Some(all) => Some(Percentiles {
+            p50: all.p50 * 1e9,
+            p90: all.p90 * 1e9,
+            p99: all.p99 * 1e9,
+        }),
+        None => (!all.is_empty()).then(|| Percentiles {
+            p50: at(&all, 0.5),
+            p90: at(&all, 0.9),
+            p99: at(&all, 0.99),
+        }),
+    };
+    let figure = percentiles.map(|p| if q == 0.5 { p.p50 } else { p.p99 });
     let mut row = row(&OF_LATENCY, params, processes, percentiles);
     // The figure is that of all requests; the stretches tell its spread.
-    if let (Some(estimate), false) = (&mut row.estimate, all.is_empty()) {
-        estimate.value = at(&all, q);
+    if let (Some(estimate), Some(figure)) = (&mut row.estimate, figure) {
+        estimate.value = figure;
         (estimate.low, estimate.high) = (
             estimate.low.min(estimate.value),
             estimate.high.max(estimate.value),
@@ -177,7 +200,7 @@ mod tests {
         let stretches: Vec<Stretch> = (0..40)
             .map(|i| stretch((1..=50).map(|l| (l + i) * 1000), 2))
             .collect();
-        let rows = rows(&Params::new().with("name", "nginx"), &stretches, None);
+        let rows = rows(&Params::new().with("name", "nginx"), &stretches, None, None);
         let keys: Vec<String> = rows
             .iter()
             .map(|r| format!("{} {}", r.probe, r.params))
@@ -207,7 +230,7 @@ mod tests {
             (rows[2].estimate.unwrap().value - 510.0).abs() < 1e-9,
             "half of what was cut is counted"
         );
-        let counted = super::rows(&Params::new(), &stretches, Some(540.0));
+        let counted = super::rows(&Params::new(), &stretches, Some(540.0), None);
         assert!(
             (counted[2].estimate.unwrap().value - 540.0).abs() < 1e-9,
             "as many as came in all of the time"
@@ -215,6 +238,26 @@ mod tests {
         assert_eq!(
             counted[0].estimate.unwrap().value,
             rows[0].estimate.unwrap().value
+        );
+        let whole = WholeLook {
+            latency: fingerpost_record::Latency {
+                count: 100_000,
+                mean: 0.005,
+                p50: 0.001,
+                p90: 0.002,
+                p99: 0.3,
+            },
+            ..WholeLook::default()
+        };
+        let all = super::rows(&Params::new(), &stretches, Some(540.0), Some(&whole));
+        assert_eq!(
+            [0, 1].map(|n| all[n].estimate.unwrap().value),
+            [1e6, 3e8],
+            "the latency is that of all requests, and not of those in windows"
+        );
+        assert!(
+            all[1].estimate.unwrap().low < 3e8,
+            "windows tell the spread"
         );
     }
 
@@ -224,6 +267,7 @@ mod tests {
             &Params::new(),
             &[stretch(1..=60, 0), stretch(1..=60, 0)],
             None,
+            None,
         );
         let outcomes: Vec<Outcome> = few.iter().map(|r| r.outcome).collect();
         assert_eq!(
@@ -231,7 +275,12 @@ mod tests {
             [Outcome::Measured, Outcome::Untrusted, Outcome::Untrusted],
             "120 requests are enough for a median"
         );
-        let none = rows(&Params::new(), &[stretch(std::iter::empty(), 0)], None);
+        let none = rows(
+            &Params::new(),
+            &[stretch(std::iter::empty(), 0)],
+            None,
+            None,
+        );
         assert_eq!(
             (none[0].outcome, none[1].outcome),
             (Outcome::Skipped, Outcome::Skipped)

@@ -30,6 +30,10 @@ fn cost_of_key(name: &[u8]) -> usize {
         | b"p90" | b"p99" => 0,
         b"processes" | b"samples" | b"disturbed" | b"pace" | b"aside" | b"batch" | b"counters"
         | b"share" => 0,
+        // Of leaves, and of stretches of slow requests, of which a run has many thousand.
+        b"class" | b"side" | b"blocker" | b"chain" | b"thread" | b"comm" | b"pid" | b"group"
+        | b"system_call" | b"all" | b"middle" | b"slow" | b"at" | b"seconds" | b"layer"
+        | b"component" | b"whom" => 0,
         other => cost::KEY + cost::TEXT + other.len(),
     }
 }

@@ -250,3 +250,24 @@ pub enum Relation {
     /// What is spent where both act is told of this cause: it is not observed itself.
     ToldOf(String),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_written_as_it_is_said_and_read_as_schema_1_wrote_it() {
+        for (status, older) in [
+            (Status::Confirmed, "guilty"),
+            (Status::Likely, "suspected"),
+            (Status::RuledOut, "cleared"),
+            (Status::NotObserved, "not judged"),
+        ] {
+            let text = serde_json::to_string(&status).unwrap();
+            assert_eq!(text, format!("{:?}", status.as_str()));
+            for text in [text, format!("{older:?}")] {
+                assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);
+            }
+        }
+    }
+}

@@ -56,7 +56,7 @@ pub use measurement::{
     too_few_processes,
 };
 pub use params::{Param, Params, Who};
-pub use paths::Paths;
+pub use paths::{Latency, Paths, WholeLook};
 pub use reading::Readings;
 pub use run::{Instrument, Profile, Run, SCHEMA, Tool};
 pub use secret::Secret;

@@ -47,6 +47,9 @@ pub struct Paths {
     /// could not be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole_rate: Option<f64>,
+    /// Every request of the whole look, counted in the kernel, where that could be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<WholeLook>,
     /// Latency of the followed requests.
     pub latency: Latency,
     /// The load generator's own account of the same windows, where there is one.
@@ -114,6 +117,52 @@ pub const MOST_CHAIN: usize = 16;
 pub const MOST_NAME: usize = 200;
 /// The steps of which a run keeps paths.
 pub const MOST_PATHS: usize = 200;
+
+/// All requests of a service while it was looked at, windows and what is between them. A request is a turn at a
+/// connection: from the arrival of its first bytes to the last bytes of its answer before the next one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct WholeLook {
+    /// How they were counted, in words.
+    pub source: String,
+    /// Seconds that they were counted for.
+    pub seconds: f64,
+    /// Latency of those that were answered: an exact count and mean, and quantiles within a hundredth.
+    pub latency: Latency,
+    /// The longest, in seconds.
+    pub longest: f64,
+    /// Seconds from a request's arrival until a thread read of it, in the mean.
+    pub unread: f64,
+    /// Bytes that the service read at its connections.
+    pub received: u64,
+    /// Bytes that it gave to them.
+    pub sent: u64,
+    /// Connections that began.
+    pub opened: u64,
+    /// Connections that ended.
+    pub closed: u64,
+    /// Requests that ended with their connection, without an answer.
+    pub unanswered: u64,
+    /// Connections whose requests were not counted, for want of room.
+    pub missed: u64,
+    /// Requests that had no answer at the end.
+    pub under_way: u64,
+    /// Of these, those that no thread had read.
+    pub under_way_unread: u64,
+    /// How long the oldest of these had been under way, in seconds.
+    pub oldest: f64,
+}
+
+impl WholeLook {
+    /// Requests a second.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 {
+            self.latency.count as f64 / self.seconds
+        } else {
+            0.0
+        }
+    }
+}
 
 /// How many requests, and how long they took, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -107,7 +107,8 @@ fn what_was_followed_is_bounded_and_cannot_steer_a_terminal() {
         paths: vec![run.paths[0].clone(); 201],
         ..run
     };
-    assert!(refused(&serde_json::to_vec(&many).unwrap()).contains("200"));
+    let sentence = refused(&serde_json::to_vec(&many).unwrap());
+    assert!(sentence.contains("200"), "{sentence}");
     let older = text.replacen("\"paths\":[", "\"other\":[", 1);
     assert!(
         load::from_slice(older.as_bytes(), "x.json")

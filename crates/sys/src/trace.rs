@@ -360,6 +360,14 @@ pub(crate) fn switch(event: &impl AsRawFd, on: bool, argument: usize) -> io::Res
     )
 }
 
+/// How many CPUs there may be: a map that has a value for each CPU has so many.
+pub(crate) fn possible_cpus() -> io::Result<usize> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    let last = parse_list(&text).and_then(|cpus| cpus.into_iter().max());
+    last.map(|last| last + 1)
+        .ok_or_else(|| io::Error::other("the kernel does not say which CPUs there may be"))
+}
+
 /// The CPUs that are online.
 pub fn online_cpus() -> io::Result<Vec<usize>> {
     Ok(parse_list(&fs::read_to_string("/sys/devices/system/cpu/online")?).unwrap_or_default())

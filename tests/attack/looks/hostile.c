@@ -191,8 +191,11 @@ static void mappings(unsigned count) {
 }
 
 static void names_of_user(void) {
+    static int have;
     char map[64];
     int fd, uid = getuid(), gid = getgid();
+    if (have++)
+        return;
     /* As the file system's own user: no name space of users is needed. */
     if (uid == 0) {
         if (unshare(CLONE_NEWNS) || mount("none", "/", 0, MS_REC | MS_PRIVATE, 0))
@@ -420,8 +423,11 @@ int main(int argc, char **argv) {
     setpgid(0, 0);
     seconds = argc > 2 ? atoi(argv[2]) : 1;
     mortal();
-    pthread_create(&input, 0, watch_input, 0);
 #define IS(name) (!strcmp(kind, name))
+    /* A name space of users is for a process with one thread. */
+    if (IS("fuse") || IS("overlay") || IS("bind") || IS("mounts"))
+        names_of_user();
+    pthread_create(&input, 0, watch_input, 0);
     if (IS("honest"))
         ready(), honest_caller();
     if (IS("skip"))

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -72,6 +73,14 @@ impl Answering {
         }
         found.look_for_accepted();
         found
+    }
+
+    /// The numbers of the network name spaces that it is in.
+    pub(super) fn namespaces(&self) -> impl Iterator<Item = u32> + '_ {
+        let number = |pid: &i32| std::fs::metadata(format!("/proc/{pid}/ns/net")).ok();
+        self.spaces
+            .iter()
+            .filter_map(move |pid| Some(number(pid)?.ino() as u32))
     }
 
     /// Whether it listens anywhere.

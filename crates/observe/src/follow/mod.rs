@@ -30,7 +30,9 @@ pub(crate) mod taking;
 mod timeline;
 mod turns;
 pub mod underway;
+mod waiting;
 mod walk;
+pub mod whole;
 
 pub use answering::Answering;
 pub use counting::Counter;
@@ -65,8 +67,10 @@ pub struct Follower {
     generator: Vec<u64>,
     stretches: Vec<Stretch>,
     at_ports: AtPorts,
-    /// When which thread had a request, of those that arrived at a service.
+    /// When which thread had a request, of those that arrived at a service; and of those in windows that were opened for
+    /// slow ones.
     held: Vec<Held>,
+    held_slow: Vec<Held>,
     /// The control group of each process that is not the service's, where that is known.
     groups: HashMap<i32, String>,
     /// CPUs that any thread of a service may use: see [`walk::Walker::cpus`].
@@ -148,6 +152,17 @@ fn is_of_one(turn: &(i32, u64, u64), followed: &[(u64, u64)]) -> bool {
         .any(|&(begin, end)| turn.1 <= begin && end <= turn.2 && (end - begin) as f64 >= least)
 }
 
+/// When requests that were under way as a window was opened for them had begun, by their socket.
+fn begun_before(window: &Window) -> HashMap<u64, u64> {
+    let arrivals = window.slow.iter().flatten().zip(&window.events);
+    arrivals
+        .filter_map(|(&begun, e)| match e.what {
+            event::What::Arrived { socket } => Some((socket, begun)),
+            _ => None,
+        })
+        .collect()
+}
+
 /// The threads that had a request between its reading and the end of its answer: who read it, and who answered.
 fn holders(served: &Served, request: &Request) -> impl Iterator<Item = Held> + use<> {
     let latency = request.end - request.begin;
@@ -192,14 +207,15 @@ impl Follower {
         turns: &[(i32, u64, u64)],
         what: Requested,
     ) {
+        let slow = window.slow.is_some();
         self.count(window);
-        if window.lost > 0 {
+        if window.lost > 0 || slow && what != Requested::ByArrivals {
             return;
         }
         let mut timelines = timelines(window);
         timelines.add_silent(silent, window.start, window.end);
         let sockets = Sockets::of(&window.events, &timelines, &mut self.connections);
-        if what == Requested::ByArrivals {
+        if what == Requested::ByArrivals && !slow {
             self.at_ports.bytes += sockets.received(&self.connections);
         }
         let disks = Disks::of(&window.events);
@@ -224,10 +240,19 @@ impl Follower {
             Vec::new(),
             &mut self.sums,
             &mut self.command,
-            &mut self.held,
+            if slow {
+                &mut self.held_slow
+            } else {
+                &mut self.held
+            },
         );
         let (at_ports, connections) = (&mut self.at_ports.requests, &self.connections);
+        let begun = begun_before(window);
         let mut take = |r: Request| {
+            if slow {
+                sums.add_slow(r);
+                return;
+            }
             spans.push((r.begin, r.end));
             match what {
                 // A command is one request, of which each window shows a part.
@@ -237,9 +262,14 @@ impl Follower {
         };
         let cut = match what {
             Requested::ByClients => requests.of_clients(&mut take),
-            Requested::ByArrivals => requests.of_arrivals(&mut |served, r| {
+            Requested::ByArrivals => requests.of_arrivals(&mut |served, mut r| {
+                if let Some(&begun) = begun.get(&served.socket)
+                    && r.begin == window.start
+                {
+                    r.since(begun);
+                }
                 held.extend(holders(served, &r));
-                *at_ports += u64::from(connections.is_at_port(served.socket));
+                *at_ports += u64::from(!slow) * u64::from(connections.is_at_port(served.socket));
                 take(r);
             }),
             Requested::Programs => {
@@ -262,6 +292,9 @@ impl Follower {
                 0
             }
         };
+        if slow {
+            return;
+        }
         self.add_latencies(
             window,
             turns,
@@ -291,10 +324,13 @@ impl Follower {
     }
 
     fn count(&mut self, window: &Window) {
-        self.paths.windows += 1;
-        self.paths.seconds += (window.end - window.start) as f64 * 1e-9;
-        self.paths.events += window.events.len() as u64;
-        self.paths.lost += window.lost;
+        // What was opened for slow requests is no sample of the time.
+        if window.slow.is_none() {
+            self.paths.windows += 1;
+            self.paths.seconds += (window.end - window.start) as f64 * 1e-9;
+            self.paths.events += window.events.len() as u64;
+            self.paths.lost += window.lost;
+        }
     }
 
     /// The sides of the processes that are known, and of a service's clients.

@@ -14,6 +14,9 @@ const ENOUGH: u64 = 500;
 /// share above took 1.3 % (1.0 to 1.6) of PostgreSQL's throughput in ten seconds (`bench/attach cost`).
 const LATER_SHARE: f64 = 0.5;
 const PLENTY: u64 = 3_000;
+/// The share of one CPU that may be spent on a service that others use without any pause: windows then follow each other
+/// without a gap for all of the time, and cut no request.
+const WITHOUT_PAUSE: f64 = 0.01;
 /// As long as no request was seen at all, windows follow each other, for so many seconds together: a short step on a
 /// busy machine would be over before the next one.
 const SEARCH: f64 = 0.5;
@@ -142,6 +145,9 @@ impl Pace {
         }
         // What a window with few events did not spend is not saved up for one with many, whose requests it would slow.
         let spent = events as f64 * self.event_cost + own;
+        if self.later < 1.0 && spent <= WITHOUT_PAUSE * open.as_secs_f64() {
+            return Duration::ZERO;
+        }
         let share = match self.followed {
             0..ENOUGH => self.share.max(FIRST_SHARE),
             ENOUGH..PLENTY => self.share,
@@ -221,6 +227,19 @@ mod tests {
             !p.pause(40 * MS, 20_000, 0.0).is_zero(),
             "a quiet time is not saved up"
         );
+    }
+
+    #[test]
+    fn a_service_that_costs_little_is_watched_without_a_pause_however_many_requests_were_followed()
+    {
+        let mut p = Pace {
+            followed: 1,
+            ..Pace::new(COST_SHARE, 2, 1e-6)
+        };
+        p.spare();
+        p.learn(1000 * MS, Some(MS), PLENTY, 0);
+        assert_eq!(p.pause(1000 * MS, 5_000, 0.005), Duration::ZERO);
+        assert!(!p.pause(1000 * MS, 5_000, 0.006).is_zero());
     }
 
     #[test]

@@ -24,6 +24,27 @@ pub struct Request {
     pub pieces: Vec<Piece>,
 }
 
+impl Request {
+    /// Lets it begin earlier, at a time of which no event tells more.
+    pub fn since(&mut self, begun: u64) {
+        if begun < self.begin {
+            let leaf = Leaf {
+                kind: Kind::NotFollowed,
+                side: Side::Server,
+                whom: Whom::Nobody,
+                chain: Chain::default(),
+            };
+            let piece = Piece {
+                start: begun,
+                end: self.begin,
+                leaf,
+            };
+            self.pieces.insert(0, piece);
+            self.begin = begun;
+        }
+    }
+}
+
 /// Requests within requests that are followed: a proxy before a proxy before a server.
 const MOST_NESTED: u32 = 4;
 

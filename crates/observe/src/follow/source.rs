@@ -1,11 +1,11 @@
 //! Where events come from: the kernel.
 
 pub mod bpf;
-mod flow;
+pub(super) mod flow;
 pub(crate) use flow::first_pid_namespace;
 pub use flow::{About, Source, Window};
 pub mod perf;
-mod wanted;
+pub(super) mod wanted;
 
 /// The kernel's events by programs in the kernel, or by perf's rings where those are not allowed. On Linux 6.18 perf
 /// loses what happens while a CPU idles (interrupts, wake-ups, the switch to the thread that was woken), up to four in
@@ -13,13 +13,13 @@ mod wanted;
 /// early when it has `most_events`, of 48 bytes each; what the rings hold at that moment comes on top.
 ///
 /// # Errors
-/// One sentence that says why perf's rings are not possible, where neither way is.
+/// One sentence that says why neither way is possible.
 pub fn open(most_events: usize) -> Result<Box<dyn Source + Send>, String> {
     match bpf::Bpf::open(most_events) {
         Ok(bpf) => Ok(Box::new(bpf)),
-        Err(_) => {
-            perf::Perf::open(most_events).map(|perf| Box::new(perf) as Box<dyn Source + Send>)
-        }
+        Err(programs) => perf::Perf::open(most_events)
+            .map(|perf| Box::new(perf) as Box<dyn Source + Send>)
+            .map_err(|events| format!("{programs}; by perf: {events}")),
     }
 }
 

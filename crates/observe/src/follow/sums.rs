@@ -22,6 +22,8 @@ const STRETCHES: usize = 40;
 const DRAWS: usize = 300;
 /// The middle, as percentiles of latency.
 const MIDDLE: (f64, f64) = (0.40, 0.60);
+/// So many requests that are slow by what was counted make a class.
+const LEAST_SLOW: usize = 5;
 /// The slow ones begin here.
 const SLOW: f64 = 0.99;
 
@@ -45,6 +47,10 @@ pub struct Sums {
     places: Vec<usize>,
     latencies: Vec<u64>,
     kept: Vec<Kept>,
+    /// Requests of windows that were opened for slow ones: they count among the slowest alone.
+    kept_slow: Vec<Kept>,
+    /// What the slowest take at least, where every request was counted.
+    slow_from: Option<u64>,
     slowest: Vec<Request>,
     /// 0 before the first draw, and never after it.
     random: u64,
@@ -52,6 +58,37 @@ pub struct Sums {
 
 impl Sums {
     pub fn add(&mut self, request: Request) {
+        let kept = self.kept_of(&request);
+        kept.leaves
+            .iter()
+            .for_each(|&(id, ns)| self.totals[id as usize] += ns);
+        self.latencies.push(kept.latency);
+        if self.kept.len() < MOST_KEPT {
+            self.kept.push(kept);
+        } else {
+            let place = self.below(self.latencies.len() as u64) as usize;
+            if let Some(slot) = self.kept.get_mut(place) {
+                *slot = kept;
+            }
+        }
+        self.keep_slow(request);
+    }
+
+    /// Adds a request of a window that was opened for slow ones, which is no sample of all.
+    pub fn add_slow(&mut self, request: Request) {
+        if self.kept_slow.len() < MOST_KEPT {
+            let kept = self.kept_of(&request);
+            self.kept_slow.push(kept);
+        }
+        self.keep_slow(request);
+    }
+
+    /// Learns what the slowest 1 % of all requests take at least, in nanoseconds.
+    pub fn slow_from(&mut self, least: u64) {
+        self.slow_from = Some(least);
+    }
+
+    fn kept_of(&mut self, request: &Request) -> Kept {
         let mut met: Vec<u32> = Vec::new();
         for piece in &request.pieces {
             let id = self.id(piece.leaf);
@@ -63,25 +100,11 @@ impl Sums {
         }
         let take = |id: u32| (id, std::mem::take(&mut self.adding[id as usize]));
         let leaves: Box<[(u32, u64)]> = met.into_iter().map(take).collect();
-        leaves
-            .iter()
-            .for_each(|&(id, ns)| self.totals[id as usize] += ns);
-        let latency = request.end - request.begin;
-        self.latencies.push(latency);
-        let kept = Kept {
+        Kept {
             end: request.end,
-            latency,
+            latency: request.end - request.begin,
             leaves,
-        };
-        if self.kept.len() < MOST_KEPT {
-            self.kept.push(kept);
-        } else {
-            let place = self.below(self.latencies.len() as u64) as usize;
-            if let Some(slot) = self.kept.get_mut(place) {
-                *slot = kept;
-            }
         }
-        self.keep_slow(request);
     }
 
     fn keep_slow(&mut self, request: Request) {
@@ -123,9 +146,12 @@ impl Sums {
         into.latency = latency(&self.latencies);
         let bounds = [MIDDLE.0, MIDDLE.1, SLOW].map(|q| quantile(&self.latencies, q).unwrap_or(0));
         self.kept.sort_by_key(|k| k.end);
+        let slow_from = self.slow_bound(bounds[2]);
         self.name(tasks);
-        let [all, middle, slow] = [0..=u64::MAX, bounds[0]..=bounds[1], bounds[2]..=u64::MAX]
-            .map(|class| self.shares(&class));
+        let [all, middle] = [0..=u64::MAX, bounds[0]..=bounds[1]].map(|class| self.shares(&class));
+        self.kept.append(&mut self.kept_slow);
+        self.kept.sort_by_key(|k| k.end);
+        let slow = self.shares(&(slow_from..=u64::MAX));
         let with_shares = |(id, leaf)| Named {
             all: all[id],
             middle: middle[id],
@@ -151,6 +177,16 @@ impl Sums {
         };
         into.leaves = bounded(named);
         into.slowest = self.slowest.iter().map(|r| slow_line(r, tasks)).collect();
+    }
+
+    /// What the slowest take at least: as it was counted, where enough of these were followed, else as it is among those
+    /// that were.
+    fn slow_bound(&self, among_followed: u64) -> u64 {
+        let enough = |&least: &u64| {
+            let all = self.kept.iter().chain(&self.kept_slow);
+            all.filter(|k| k.latency >= least).take(LEAST_SLOW).count() == LEAST_SLOW
+        };
+        self.slow_from.filter(enough).unwrap_or(among_followed)
     }
 
     /// Gives the leaves their names. Those that read the same (two threads of one name) are one, before any interval is

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::mem::take;
 use std::time::Duration;
 
-use fingerpost_record::Paths;
 use fingerpost_record::stacks::StackClass;
+use fingerpost_record::{Paths, WholeLook};
 use fingerpost_sys::stamps::Stamp;
 use fingerpost_sys::trace::thread_cpu_seconds;
 
@@ -40,6 +40,8 @@ pub struct Recorded {
     pub(super) lost: u64,
     pub(super) torn: u64,
     pub(super) spent: f64,
+    /// Every request of the whole look, or why they were not counted.
+    pub(super) whole: Option<Result<WholeLook, String>>,
     /// CPU seconds that an event costs the thread that causes it.
     pub(super) event_cost: f64,
 }
@@ -62,15 +64,32 @@ impl Recorded {
     /// Follows the requests that were made at a service, or, where there were none, the time of its processes. Functions
     /// are named in so much CPU time.
     pub fn follow_service(mut self, naming: Duration) -> FollowedService {
+        let mut found = self.follow_windows(naming);
+        match self.whole.take() {
+            Some(Ok(whole)) => {
+                found.paths.whole_rate = Some(whole.rate()).filter(|_| whole.latency.count > 0);
+                found.paths.whole = Some(whole);
+            }
+            Some(Err(why)) => found.paths.source += &format!(" in windows alone ({why})"),
+            None => (),
+        }
+        found
+    }
+
+    fn follow_windows(&mut self, naming: Duration) -> FollowedService {
         self.number();
         let taken = self.stacks.take().unwrap_or_default();
         let absences = Absences::of(self.windows.iter().map(|(w, _)| w));
-        let (mut found, held) = self.followed(Requested::ByArrivals);
+        let (mut found, [held, held_slow]) = self.followed(Requested::ByArrivals);
         let paths = &mut found.paths;
         if paths.followed + paths.cut > 0 {
             // The rank of the 99th percentile, as the sums have it.
             let slow = (paths.latency.p99 * 1e9).round() as u64;
-            let [all, slow] = [0, slow].map(|least| Holds::of(&held, least));
+            let all = Holds::of(&held, 0);
+            let slow = Holds::of(
+                &[held, held_slow].concat(),
+                self.slow_from().unwrap_or(slow),
+            );
             let classes = [
                 (StackClass::Requests, Some(&all)),
                 (StackClass::SlowRequests, Some(&slow)),
@@ -115,7 +134,7 @@ impl Recorded {
     }
 
     /// The requests, without what hardware counters counted; and when which thread had one.
-    fn followed(&self, what: Requested) -> (FollowedService, Vec<Held>) {
+    fn followed(&self, what: Requested) -> (FollowedService, [Vec<Held>; 2]) {
         let before = thread_cpu_seconds();
         let mut follower = Follower {
             sides: self
@@ -140,12 +159,16 @@ impl Recorded {
         self.windows
             .iter()
             .for_each(|(w, _)| follower.learn_numbered(w));
+        if let Some(least) = self.slow_from() {
+            follower.sums.slow_from(least);
+        }
         let turns: Vec<(i32, u64, u64)> =
             self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
         for (window, silent) in &self.windows {
             follower.window(window, silent, &turns, what);
         }
-        let (stretches, held) = (take(&mut follower.stretches), take(&mut follower.held));
+        let stretches = take(&mut follower.stretches);
+        let held = [&mut follower.held, &mut follower.held_slow].map(take);
         let at_ports = follower.at_ports;
         let mut paths = follower.finish(self.source.clone());
         (paths.lost, paths.windows, paths.event_cost) =
@@ -160,6 +183,12 @@ impl Recorded {
             },
             held,
         )
+    }
+
+    /// What the slowest 1 % of all requests take at least, in nanoseconds, where they were counted.
+    fn slow_from(&self) -> Option<u64> {
+        let whole = self.whole.as_ref()?.as_ref().ok()?;
+        (whole.latency.count > 0).then(|| (whole.latency.p99 * 1e9).round() as u64)
     }
 
     /// The side of a process that was not looked for: that of the nearest of its ancestors that was.
@@ -204,8 +233,11 @@ const ACCOUNTED: f64 = 0.5;
 impl FollowedService {
     /// Learns how many requests a second there were in all of the time, from the bytes that the kernel counted on the
     /// same connections in so many seconds, of those that the service was watched. Windows are a tenth of a long time,
-    /// and requests wait for their events.
+    /// and requests wait for their events. Where every request was counted there is nothing to learn.
     pub fn count_by_bytes(&mut self, bytes: f64, seconds: f64, watched: f64) {
+        if self.paths.whole.is_some() {
+            return;
+        }
         let AtPorts {
             bytes: in_windows,
             requests,

@@ -14,11 +14,14 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::answering::{Answerers, Answering, AtOnce};
 use super::event::{Event, What};
-use super::pace::{COST_SHARE, Pace};
+use super::pace::{self, COST_SHARE, Pace};
 use super::source::{About, Source, Window};
 use super::taken::inherited;
 pub use super::taken::{FollowedService, Recorded};
 pub use super::timeline::Silent;
+use super::waiting;
+use super::waiting::Waiting;
+use super::whole::Whole;
 use crate::calls::{Fd, Role};
 use crate::hardware::Counters;
 use crate::machine::Totals;
@@ -68,6 +71,10 @@ pub struct Taking {
     parents: HashMap<i32, i32>,
     own: i32,
     answerers: Option<Answerers>,
+    /// Of a service: counts every request in the kernel, or why that cannot be.
+    whole: Option<Result<Whole, String>>,
+    /// Which requests are under way for long.
+    waiting: Waiting,
     mappings: Mappings,
     /// The control group of each process that is not the service's.
     groups: HashMap<i32, String>,
@@ -87,6 +94,28 @@ pub struct Taking {
     pub torn: u64,
     /// When each window was opened, and how long it was open, in nanoseconds on the monotonic clock.
     pub opened: Vec<(u64, u64)>,
+}
+
+/// Windows of which one begins where the one before it ended, as one: no request is cut there.
+fn joined(windows: Vec<(Window, Silent)>) -> Vec<(Window, Silent)> {
+    let mut all: Vec<(Window, Silent)> = Vec::new();
+    for (window, silent) in windows {
+        match all.last_mut() {
+            Some((before, quiet))
+                if before.slow.is_none()
+                    && before.end == window.start
+                    && before.lost + window.lost == 0 =>
+            {
+                before.end = window.end;
+                before.events.extend(window.events);
+                before.names = window.names;
+                // A thread that had no event in either still waits for the same.
+                quiet.retain(|tid, waits| silent.get(tid) == Some(&*waits));
+            }
+            _ => all.push((window, silent)),
+        }
+    }
+    all
 }
 
 /// Numbers of processes.
@@ -127,7 +156,10 @@ fn allowed_to_all(population: &Population) -> Vec<u16> {
 impl Taking {
     /// From a source. The load generators keep their own account while windows are open, and these are long enough for
     /// what is known.
-    pub fn new(source: Box<dyn Source + Send>, known: Known) -> Taking {
+    pub fn new(mut source: Box<dyn Source + Send>, known: Known) -> Taking {
+        if known.service.is_some() {
+            source.without_gaps();
+        }
         let mut pace = Pace::new(COST_SHARE, source.about().cpus, source.about().event_cost);
         known
             .latency
@@ -151,6 +183,8 @@ impl Taking {
             own: std::process::id() as i32,
             stacks: known.service.is_some().then(InWindows::open),
             hardware: known.service.is_some().then(Counters::open),
+            whole: known.service.as_ref().map(Whole::open),
+            waiting: Waiting::default(),
             answerers: known.service.map(Answerers::new),
             mappings: Mappings::default(),
             groups: HashMap::new(),
@@ -204,7 +238,7 @@ impl Taking {
         if let Some(stamps) = &self.stamps {
             stamps.set(true);
         }
-        let window = self.window(population, wait);
+        let window = self.window(population, self.pace.length(), wait);
         let turns = self.stamps.as_ref().map(|stamps| {
             stamps.set(false);
             stamps.drain()
@@ -253,6 +287,90 @@ impl Taking {
         })
     }
 
+    /// Pauses for so long, and opens a window meanwhile as soon as requests are under way for longer than most take. True
+    /// when the end was asked for.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn pause(
+        &mut self,
+        length: Duration,
+        population: &Population,
+        wait: &mut dyn FnMut(Duration) -> bool,
+    ) -> std::io::Result<bool> {
+        let Some(Ok(whole)) = self.whole.take() else {
+            return Ok(wait(length));
+        };
+        let ended = self.pause_beside(&whole, length, population, wait);
+        self.whole = Some(Ok(whole));
+        ended
+    }
+
+    fn pause_beside(
+        &mut self,
+        whole: &Whole,
+        length: Duration,
+        population: &Population,
+        wait: &mut dyn FnMut(Duration) -> bool,
+    ) -> std::io::Result<bool> {
+        let begun = Instant::now();
+        loop {
+            let left = length.saturating_sub(begun.elapsed());
+            if wait(left.min(self.waiting.every())) {
+                return Ok(true);
+            }
+            if begun.elapsed() >= length {
+                return Ok(false);
+            }
+            let before = thread_cpu_seconds();
+            if self.waiting.look(whole)? {
+                self.take_slow(whole, population, wait, before)?;
+            }
+            self.spent += thread_cpu_seconds() - before;
+        }
+    }
+
+    /// Takes a window of requests that are under way for long, until they have their answers.
+    fn take_slow(
+        &mut self,
+        whole: &Whole,
+        population: &Population,
+        wait: &mut dyn FnMut(Duration) -> bool,
+        before: f64,
+    ) -> std::io::Result<()> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut at_opening = None;
+        let window = self.window(population, pace::LONGEST, &mut |length| {
+            // The window is open: what is under way now, and was before, has no arrival in it.
+            if at_opening.is_none() {
+                at_opening = whole.connections().ok();
+            }
+            wait(length) || waiting.is_over(whole)
+        });
+        self.waiting = waiting;
+        self.source.rest();
+        let mut window = window?;
+        let length = window.end - window.start;
+        self.opened.push((window.start, length));
+        self.events += window.events.len() as u64;
+        let events = window.events.len();
+        let spent = events as f64 * self.source.about().event_cost + thread_cpu_seconds() - before;
+        self.waiting
+            .spent(spent / (COST_SHARE * self.source.about().cpus as f64));
+        if window.lost > 0 || !self.waiting.has_room(events) {
+            return Ok(());
+        }
+        let process = |tid: i32| population.threads.get(&tid).map_or(tid, |t| t.pid);
+        waiting::begin(&mut window, &at_opening.unwrap_or_default(), process);
+        let seen = processes_in(&window);
+        self.find_parents(&window, &seen);
+        if let Some(answerers) = &mut self.answerers {
+            answerers.look(&window, |pid| population.processes.contains_key(&pid));
+        }
+        self.windows.push((window, Silent::default()));
+        Ok(())
+    }
+
     /// Makes room for further windows, with those that stay spread over all of the time.
     fn keep_every_other(&mut self) {
         let mut nth = 0;
@@ -267,6 +385,7 @@ impl Taking {
     fn window(
         &mut self,
         population: &Population,
+        length: Duration,
         wait: &mut dyn FnMut(Duration) -> bool,
     ) -> std::io::Result<Window> {
         let mut stacks = self.stacks.as_mut().and_then(|s| s.as_mut().ok());
@@ -286,7 +405,7 @@ impl Taking {
             }
             ended
         };
-        let window = self.source.window(self.pace.length(), &mut wait_and_drain);
+        let window = self.source.window(length, &mut wait_and_drain);
         hardware.iter_mut().for_each(|h| h.end());
         stacks.iter_mut().for_each(|s| s.end(window.as_ref().ok()));
         window
@@ -463,14 +582,21 @@ impl Taking {
             lost: self.lost,
             torn: self.torn,
             spent: self.spent,
+            whole: None,
             event_cost: self.source.about().event_cost,
         }
     }
 
     /// Ends taking: the sums of threads' states, what is to be followed, and the source, still open.
     pub fn finish(mut self, population: &Population) -> (Tracer, Recorded, Box<dyn Source + Send>) {
-        let windows = std::mem::take(&mut self.windows);
+        self.source.rest();
+        let windows = joined(std::mem::take(&mut self.windows));
+        let whole = self.whole.take().map(|whole| {
+            let failed = |e: std::io::Error| format!("requests cannot be counted: {e}");
+            whole?.look().map_err(failed)
+        });
         let recorded = Recorded {
+            whole,
             stacks: self
                 .stacks
                 .take()
@@ -481,5 +607,52 @@ impl Taking {
             ..self.recorded(population, windows)
         };
         (self.tracer, recorded, self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::Wait;
+    use crate::follow::event::Left;
+
+    fn window(start: u64, end: u64) -> Window {
+        let event = |time| Event {
+            time,
+            cpu: 0,
+            interrupt: false,
+            pid: 1,
+            tid: 1,
+            what: What::Switch {
+                left: Left::Ready,
+                next: 0,
+            },
+        };
+        Window {
+            start,
+            end,
+            events: vec![event(start), event(end)],
+            ..Window::default()
+        }
+    }
+
+    #[test]
+    fn windows_without_a_gap_between_them_are_one_and_others_are_not() {
+        let silent =
+            |tids: &[i32]| -> Silent { tids.iter().map(|&tid| (tid, (1, Wait::Lock))).collect() };
+        let all = joined(vec![
+            (window(10, 20), silent(&[5, 6])),
+            (window(20, 30), silent(&[6, 7])),
+            (window(31, 40), silent(&[])),
+        ]);
+        let spans: Vec<_> = all.iter().map(|(w, _)| (w.start, w.end)).collect();
+        assert_eq!(spans, [(10, 30), (31, 40)]);
+        assert_eq!(all[0].0.events.len(), 4);
+        assert!(all[0].0.events.is_sorted_by_key(|e| e.time));
+        assert_eq!(
+            all[0].1.keys().collect::<Vec<_>>(),
+            [&6],
+            "a thread that did something in one of them is told by its events"
+        );
     }
 }

@@ -162,11 +162,16 @@ pub(super) fn watch(
             }
         };
         series.tick(&paths);
-        if stop.sleep(if taking.is_some() {
-            pause
-        } else {
-            jittered(pause)
-        }) {
+        let ended = match &mut taking {
+            Some(taking) => taking
+                .pause(pause, &population, &mut |length| stop.sleep(length))
+                .unwrap_or_else(|e| {
+                    source = format!("{source}, ended early: {e}");
+                    stop.sleep(pause)
+                }),
+            None => stop.sleep(jittered(pause)),
+        };
+        if ended {
             break;
         }
         let now = begun.elapsed().as_secs_f64();

@@ -36,6 +36,10 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
     )?;
     share("not_followed", p.not_followed)?;
     latency(&p.latency)?;
+    if let Some(w) = &p.whole {
+        amounts("its whole look", [w.seconds, w.longest, w.unread, w.oldest])?;
+        latency(&w.latency)?;
+    }
     p.generator.iter().try_for_each(latency)?;
     no_more("leaves", p.leaves.len(), MOST_LEAVES)?;
     each("leaves", &p.leaves, leaf)?;
@@ -64,6 +68,7 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
 /// Every string of the paths but for the parameters.
 pub(crate) fn texts(p: &mut Paths) -> Vec<&mut String> {
     let mut all = vec![&mut p.workload, &mut p.source];
+    all.extend(p.whole.iter_mut().map(|w| &mut w.source));
     for l in &mut p.leaves {
         all.extend(l.class.text_mut());
         all.extend(l.blocker.iter_mut().flat_map(Blocker::texts));

@@ -211,18 +211,8 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Plain)));
     }
     let (seen, source) = (time(paths.seconds), clean(&paths.source));
-    let figures = if programs {
-        let requests = standing.without_requests(e);
-        format!("{requests}; this is the time of its processes, seen for {seen} by {source}")
-    } else {
-        let [p50, p90, p99] = [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
-        let (rate, followed, slowed) = (significant(paths.rate()), paths.followed, slowed(paths));
-        format!(
-            "{rate} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}: {followed} requests followed in \
-             {seen} of its time, by \
-             {source}{slowed}"
-        )
-    };
+    let none = standing.without_requests(e);
+    let figures = figures(paths, programs, (&seen, &source), none);
     lines.extend(of_under_way(e, (!programs).then_some(paths)));
     lines.push(Line::Note(figures, Tone::Faint));
     lines.extend(
@@ -247,6 +237,63 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         columns: Vec::new(),
         lines,
     }
+}
+
+/// How many requests came, how long they took, and how that is known.
+fn figures(paths: &Paths, programs: bool, (seen, source): (&str, &str), none: &str) -> String {
+    let whole = paths.whole.as_ref().filter(|w| w.latency.count > 0);
+    let requests = whole.map(|w| {
+        let [p50, p90, p99] = [w.latency.p50, w.latency.p90, w.latency.p99].map(time);
+        format!(
+            "{} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}, the longest {}: all {} of {} counted",
+            significant(w.rate()),
+            time(w.longest),
+            w.latency.count,
+            time(w.seconds)
+        )
+    });
+    match (requests, programs) {
+        (Some(requests), true) => format!(
+            "{requests}, and none could be followed from beginning to end; this is the time of its processes, seen for \
+             {seen} by {source}"
+        ),
+        (Some(requests), false) => format!(
+            "{requests}; {} followed in {seen} of it, by {source}{}",
+            paths.followed,
+            slowed(paths)
+        ),
+        (None, true) => {
+            format!("{none}; this is the time of its processes, seen for {seen} by {source}")
+        }
+        (None, false) => {
+            let [p50, p90, p99] =
+                [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
+            format!(
+                "{} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}: {} requests followed in {seen} of \
+                 its time, by {source}{}",
+                significant(paths.rate()),
+                paths.followed,
+                slowed(paths)
+            )
+        }
+    }
+}
+
+/// How much longer or shorter all requests took in the mean than those that were followed, from which on it is said.
+const UNLIKE_ALL: f64 = 1.25;
+
+/// What all requests took, where those that were followed are not like them.
+fn beside_all(paths: &Paths) -> String {
+    let followed = paths.latency.mean;
+    let all = paths.whole.as_ref().filter(|w| w.latency.count > 0);
+    all.map(|w| w.latency.mean)
+        .filter(|all| *all > UNLIKE_ALL * followed || followed > UNLIKE_ALL * *all)
+        .map_or(String::new(), |all| {
+            format!(
+                ", of those that were followed; all took {} in the mean",
+                time(all)
+            )
+        })
 }
 
 /// What state a service was found in.
@@ -426,7 +473,7 @@ fn first_sentence(paths: &Paths, parts: &[SlowPart], programs: bool) -> String {
     let whole = if programs {
         String::new()
     } else {
-        format!(" of {}", time(paths.latency.mean))
+        format!(" of {}{}", time(paths.latency.mean), beside_all(paths))
     };
     format!(
         "{who} {how_much} of {whose} time {doing}: {}{whole}.",
@@ -580,7 +627,8 @@ mod tests {
     use super::*;
 
     fn explanation(totals: &[(&str, f64)]) -> Explanation {
-        let paths = followed::slow_locks().paths.remove(0);
+        let mut paths = followed::slow_locks().paths.remove(0);
+        paths.whole = None;
         let observation = Observation {
             workload: WORKLOAD.into(),
             params: Params::new(),
@@ -652,6 +700,28 @@ mod tests {
             parts.is_sorted_by(|a, b| a.all >= b.all) && parts.iter().any(|p| p.name == OWN_CODE)
         );
         assert!(lately(&Paths::default()).is_none());
+    }
+
+    #[test]
+    fn all_requests_are_told_where_they_were_counted_and_no_request_is_said_only_where_none_came() {
+        let mut paths = followed::slow_locks().paths.remove(0);
+        let mut whole = paths.whole.take().unwrap();
+        let none = Standing::Answering.without_requests(&explanation(&[]));
+        let told = |paths: &Paths, programs| figures(paths, programs, ("1 s", "programs"), none);
+        assert!(told(&paths, false).ends_with("of its time, by programs"));
+        assert!(told(&paths, true).starts_with("No request came to it"));
+        (whole.latency.count, whole.seconds, whole.longest) = (500, 10.0, 3.5);
+        paths.whole = Some(whole.clone());
+        let text = told(&paths, false);
+        assert!(
+            text.starts_with("50.00 requests/s")
+                && text.contains("the longest 3.500 s: all 500 of 10.00 s counted"),
+            "{text}"
+        );
+        assert!(told(&paths, true).contains("none could be followed from beginning to end"));
+        whole.latency.count = 0;
+        paths.whole = Some(whole);
+        assert!(told(&paths, true).starts_with(none));
     }
 
     #[test]

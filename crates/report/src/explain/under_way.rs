@@ -377,7 +377,8 @@ pub fn latency(u: &UnderWay, paths: Option<&Paths>, watched_s: f64) -> Option<St
         u.mean,
         counted(u.looks, "look"),
     );
-    let Some(paths) = paths else {
+    // Where all requests were counted, their figures are known, and stand beside this.
+    let Some(paths) = paths.filter(|p| p.whole.is_none()) else {
         return Some(text);
     };
     let rate = paths.rate();

@@ -47,8 +47,8 @@ pub fn tracing_programs() -> io::Result<usize> {
     Ok(found.difference(&own_programs()).count())
 }
 
-/// The beginning of what the kernel tells of a program or link, in words of 32 bits.
-type Info = [u32; 16];
+/// The beginning of what the kernel tells of a program, link or map, in words of 32 bits.
+pub(super) type Info = [u32; 16];
 
 /// Looks at every object of a kind. Those that go away meanwhile are left out.
 fn each(next: libc::c_long, open: libc::c_long, mut take: impl FnMut(Info)) -> io::Result<()> {
@@ -65,7 +65,7 @@ fn each(next: libc::c_long, open: libc::c_long, mut take: impl FnMut(Info)) -> i
     }
 }
 
-fn info(object: &OwnedFd) -> io::Result<Info> {
+pub(super) fn info(object: &OwnedFd) -> io::Result<Info> {
     let mut info: Info = [0; 16];
     let length = size_of_val(&info) as u64;
     command(

@@ -11,12 +11,28 @@ pub struct Btf {
     /// Numbers of those that are looked for by name: of a hundred thousand types some thousands.
     structures: Vec<u32>,
     typedefs: Vec<u32>,
+    functions: Vec<u32>,
     strings: usize,
 }
 
+/// One step into a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// To a field, by its name.
+    Field(Vec<u8>),
+    /// To an element of an array.
+    Element(u32),
+}
+
+const POINTER: u32 = 2;
+const ARRAY: u32 = 3;
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
 const TYPEDEF: u32 = 8;
+const FUNCTION: u32 = 12;
+const PROTOTYPE: u32 = 13;
+/// Of a type, that it is another's name, or is constant or volatile or tagged.
+const SAME: [u32; 5] = [TYPEDEF, 9, 10, 11, 18];
 /// Structures that lie in structures in structures, at most.
 const DEEPEST: u32 = 8;
 
@@ -39,6 +55,7 @@ impl Btf {
             types: Vec::new(),
             structures: Vec::new(),
             typedefs: Vec::new(),
+            functions: Vec::new(),
             strings: 0,
         };
         if btf.word(0)? & 0xffff != 0xeb9f {
@@ -57,6 +74,7 @@ impl Btf {
             match btf.kind(at) {
                 STRUCT => btf.structures.push(number),
                 TYPEDEF => btf.typedefs.push(number),
+                FUNCTION => btf.functions.push(number),
                 _ => (),
             }
             let parts = (btf.word(at + 4)? & 0xffff) as usize;
@@ -114,13 +132,107 @@ impl Btf {
         self.find(&self.typedefs, &format!("btf_trace_{name}"))
     }
 
+    /// How many arguments a tracepoint has.
+    pub fn tracepoint_arguments(&self, name: &str) -> Option<u32> {
+        let typedef = self.at(self.tracepoint(name)?)?;
+        let pointer = self.at(self.word(typedef + 8)?)?;
+        let prototype = self.at(self.word(pointer + 8)?)?;
+        let known = self.kind(pointer) == POINTER && self.kind(prototype) == PROTOTYPE;
+        // The first is the tracepoint's own.
+        known.then(|| (self.word(prototype + 4).unwrap_or_default() & 0xffff).saturating_sub(1))
+    }
+
+    /// The number of a function.
+    pub fn function(&self, name: &str) -> Option<u32> {
+        self.find(&self.functions, name)
+    }
+
+    /// Where a type's description begins.
+    fn at(&self, number: u32) -> Option<usize> {
+        self.types.get((number as usize).checked_sub(1)?).copied()
+    }
+
+    /// The type that another one is a name of.
+    fn real(&self, mut number: u32) -> Option<u32> {
+        for _ in 0..DEEPEST {
+            let at = self.at(number)?;
+            if !SAME.contains(&self.kind(at)) {
+                break;
+            }
+            number = self.word(at + 8)?;
+        }
+        Some(number)
+    }
+
+    /// What an access to a type (`0:2:1`: numbers of members and elements) goes through: the type's name without what
+    /// tells its shapes apart, and the steps.
+    pub(super) fn access(&self, number: u32, access: &str) -> Option<(String, Vec<Step>)> {
+        let mut number = self.real(number)?;
+        let name = String::from_utf8_lossy(self.name(self.at(number)?));
+        let name = name.split("___").next().unwrap_or_default().to_owned();
+        let mut steps = Vec::new();
+        for part in access.split(':').skip(1) {
+            let part: u32 = part.parse().ok()?;
+            let at = self.at(number)?;
+            if self.kind(at) == ARRAY {
+                steps.push(Step::Element(part));
+                number = self.real(self.word(at + 12)?)?;
+                continue;
+            }
+            let member = at + 12 + 12 * part as usize;
+            if part >= self.word(at + 4)? & 0xffff {
+                return None;
+            }
+            let name = self.name(member);
+            if !name.is_empty() {
+                steps.push(Step::Field(name.to_vec()));
+            }
+            number = self.real(self.word(member + 4)?)?;
+        }
+        Some((name, steps))
+    }
+
+    /// The offset in bytes to which steps into a structure of this name lead. There may be several of the name.
+    pub(super) fn lead(&self, name: &str, steps: &[Step]) -> Option<u32> {
+        let named = |number: &&u32| {
+            self.at(**number)
+                .is_some_and(|at| self.name(at) == name.as_bytes())
+        };
+        let lead = |&number: &u32| {
+            let (mut bits, mut number) = (0, number);
+            for step in steps {
+                let (more, next) = match step {
+                    Step::Field(name) => self.member(number, name, 0)?,
+                    Step::Element(n) => {
+                        let at = self.at(number).filter(|&at| self.kind(at) == ARRAY)?;
+                        let element = self.real(self.word(at + 12)?)?;
+                        (n * 8 * self.word(self.at(element)? + 8)?, element)
+                    }
+                };
+                bits += more;
+                number = self.real(next)?;
+            }
+            Some(bits / 8)
+        };
+        self.structures.iter().filter(named).find_map(lead)
+    }
+
+    /// A string by its place among all of them.
+    pub(super) fn string(&self, at: u32) -> &[u8] {
+        let rest = self.bytes.get(self.strings + at as usize..);
+        rest.unwrap_or_default()
+            .split(|&b| b == 0)
+            .next()
+            .unwrap_or_default()
+    }
+
     /// The offset in bytes of a structure's field; a field of a field is named `outer.inner`. Structures without a name
     /// are looked through.
     pub fn offset(&self, structure: &str, field: &str) -> Option<i16> {
         let mut id = self.find(&self.structures, structure)?;
         let mut offset = 0;
         for name in field.split('.') {
-            let (bits, next) = self.member(id, name, 0)?;
+            let (bits, next) = self.member(id, name.as_bytes(), 0)?;
             offset += bits / 8;
             id = next;
         }
@@ -128,8 +240,8 @@ impl Btf {
     }
 
     /// A member's offset in bits and type.
-    fn member(&self, id: u32, name: &str, depth: u32) -> Option<(u32, u32)> {
-        let &at = self.types.get((id as usize).checked_sub(1)?)?;
+    fn member(&self, id: u32, name: &[u8], depth: u32) -> Option<(u32, u32)> {
+        let at = self.at(self.real(id)?)?;
         if depth > DEEPEST || !matches!(self.kind(at), STRUCT | UNION) {
             return None;
         }
@@ -143,7 +255,7 @@ impl Btf {
                 b"" => self
                     .member(kind, name, depth + 1)
                     .map(|(inner, kind)| (bits + inner, kind)),
-                n if n == name.as_bytes() => Some((bits, kind)),
+                n if n == name => Some((bits, kind)),
                 _ => None,
             }
         })

@@ -1,19 +1,27 @@
-//! Programs in the kernel (eBPF) that record tracepoints into one ring per CPU. They are made of instructions here,
-//! without a compiler.
+//! Programs in the kernel (eBPF). Those that record events into one ring per CPU, and count requests, are made by a
+//! compiler (`bpf/`); small ones are made of instructions here.
 
 pub mod attached;
 pub mod btf;
 pub mod closed;
 pub mod code;
+mod link;
 pub mod names;
+pub mod object;
 mod ring;
+pub mod table;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use self::btf::Btf;
-use self::code::{Code, Recorded, STOPPED, Shared};
+pub use self::link::Point;
+use self::link::Program;
+use self::object::{Object, Settings};
 use self::ring::Ring;
+use self::table::Table;
 use crate::system::done;
 
 const MAP_CREATE: libc::c_long = 0;
@@ -21,41 +29,70 @@ const MAP_LOOKUP: libc::c_long = 1;
 const MAP_UPDATE: libc::c_long = 2;
 const PROG_LOAD: libc::c_long = 5;
 const RAW_TRACEPOINT_OPEN: libc::c_long = 17;
+const FREEZE: libc::c_long = 22;
 const MAP_ARRAY: u32 = 2;
 const MAP_ARRAY_OF_MAPS: u32 = 12;
 const MAP_RINGBUF: u32 = 27;
 const PROGRAM_TRACING: u32 = 26;
 const ATTACH_TRACEPOINT: u32 = 23;
+/// The map cannot be written by programs.
+const READ_ONLY: u32 = 1 << 7;
 /// Bytes of what a CPU keeps of itself: a cache line, which it then shares with no other.
 const CPU_BYTES: usize = 64;
+/// Where a CPU's element has the time of the first record that did not fit, 0 before that.
+const STOPPED: usize = 8;
 
-/// Programs for tracepoints, and what they write into. They record nothing until [`Programs::enable`], and go with
-/// this.
+/// Programs in the kernel that record, and what they write into. They record nothing until [`Programs::enable`], and go
+/// with this.
 pub struct Programs {
-    /// The tracepoint of each, for what is said of it.
-    loaded: Vec<(String, OwnedFd)>,
+    /// Attached from the beginning.
+    _always: Vec<(Program, OwnedFd)>,
+    loaded: Vec<Program>,
     // Attached as long as they are there.
     links: Vec<OwnedFd>,
-    shared: Shared,
+    switch: OwnedFd,
+    lost: OwnedFd,
+    of_cpus: OwnedFd,
     rings: Vec<Ring>,
     lost_before: u64,
     cpus: Vec<usize>,
+    way: Option<usize>,
+    left_out: Vec<&'static str>,
+}
+
+/// What programs are to be attached.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// Those that are attached by [`Programs::enable`].
+    pub switched: Vec<Point>,
+    /// Tracepoints of these that are left out where the kernel refuses their programs.
+    pub optional: Vec<&'static str>,
+    /// Those that are attached from the beginning.
+    pub always: Vec<Point>,
+    /// Ways to have what is left, the best first; of the first that the kernel takes, all are attached from the
+    /// beginning.
+    pub ways: Vec<Vec<Point>>,
+    /// Values of constants, by name.
+    pub constants: Vec<(&'static str, Vec<u8>)>,
+    /// How many entries maps have of which the programs do not say it.
+    pub entries: Vec<(&'static str, u32)>,
+    /// Maps that are looked into, of programs that count.
+    pub tables: Vec<&'static str>,
 }
 
 impl Programs {
-    /// Loads programs for these tracepoints; [`Programs::enable`] attaches them. `bytes` is the size of one CPU's ring,
-    /// rounded up to a power of two.
+    /// Loads these programs of an object. `bytes` is the size of one CPU's ring, rounded up to a power of two.
     ///
     /// # Errors
     /// One sentence: what the kernel lacks, or did not allow.
     pub fn load(
         btf: &Btf,
-        wanted: &[(&str, Recorded)],
+        object: &[u8],
+        wanted: &Wanted,
         cpus: &[usize],
         bytes: usize,
     ) -> Result<Programs, String> {
         let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
-        let lost = map(MAP_ARRAY, [4, 8, 1], 0, None).map_err(failed)?;
         let bytes = bytes
             .next_power_of_two()
             .max(crate::system::page_bytes() as usize);
@@ -68,46 +105,60 @@ impl Programs {
         let (Some(first), Some(&last)) = (rings.first(), cpus.iter().max()) else {
             return Err("no CPU is online".into());
         };
-        let array =
-            map(MAP_ARRAY_OF_MAPS, [4, 4, last as u32 + 1], 0, Some(first)).map_err(failed)?;
+        let settings = Settings {
+            constants: wanted.constants.clone(),
+            entries: [
+                &[("rings", last as u32 + 1), ("cpus", last as u32 + 1)],
+                &wanted.entries[..],
+            ]
+            .concat(),
+            inner: Some(first),
+        };
+        let object = Object::new(object, btf, &settings)?;
         for (&cpu, ring) in cpus.iter().zip(&rings) {
-            update(&array, cpu as u32, &ring.as_raw_fd().to_ne_bytes()).map_err(failed)?;
+            let array = object.map("rings")?;
+            update(array, cpu as u32, &ring.as_raw_fd().to_ne_bytes()).map_err(failed)?;
         }
-        let of_cpus =
-            map(MAP_ARRAY, [4, CPU_BYTES as u32, last as u32 + 1], 0, None).map_err(failed)?;
-        let switch = map(MAP_ARRAY, [4, 4, 1], 0, None).map_err(failed)?;
-        let shared = Shared {
-            switch,
-            rings: array,
-            lost,
-            cpus: of_cpus,
-        };
-        let program = |(name, recorded): &(&str, Recorded)| {
-            let target = btf
-                .tracepoint(name)
-                .ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
-            Ok((
-                (*name).to_owned(),
-                load(name, &Code::recorder(recorded, &shared).0, target)?,
-            ))
-        };
-        let loaded = wanted
-            .iter()
-            .map(program)
-            .collect::<Result<Vec<_>, String>>()?;
+        let (always, way) = attach(&object, btf, wanted)?;
+        let (mut loaded, mut left_out) = (Vec::new(), Vec::new());
+        for point in &wanted.switched {
+            match (Program::load(&object, btf, point), point) {
+                (Ok(program), _) => loaded.push(program),
+                (Err(_), Point::Tracepoint(name)) if wanted.optional.contains(name) => {
+                    left_out.push(*name);
+                }
+                (Err(sentence), _) => return Err(sentence),
+            }
+        }
+        let own = |name: &str| object.map(name)?.try_clone().map_err(failed);
         let rings = rings
             .into_iter()
             .map(|r| Ring::open(r, bytes))
             .collect::<io::Result<_>>()
             .map_err(failed)?;
         Ok(Programs {
+            _always: always,
             loaded,
             links: Vec::new(),
-            shared,
+            switch: own("on")?,
+            lost: own("lost")?,
+            of_cpus: own("cpus")?,
             rings,
             lost_before: 0,
             cpus: cpus.to_vec(),
+            way,
+            left_out,
         })
+    }
+
+    /// Which of the ways was taken.
+    pub fn way(&self) -> Option<usize> {
+        self.way
+    }
+
+    /// Optional tracepoints whose programs the kernel refused.
+    pub fn left_out(&self) -> &[&'static str] {
+        &self.left_out
     }
 
     /// Attaches the programs where they are not, and lets events flow, until a ring is full: then all programs stop.
@@ -115,26 +166,19 @@ impl Programs {
     /// # Errors
     /// Which program could not be attached, and what the kernel said.
     pub fn enable(&mut self) -> io::Result<()> {
-        for (name, program) in self.loaded.iter().skip(self.links.len()) {
-            let link = command(RAW_TRACEPOINT_OPEN, &mut [0, program.as_raw_fd() as u64, 0]);
-            let refused = |e: io::Error| {
-                io::Error::new(
-                    e.kind(),
-                    format!("a program cannot be attached to the tracepoint {name}: {e}"),
-                )
-            };
-            self.links.push(link.map(descriptor).map_err(refused)?);
+        for program in self.loaded.iter().skip(self.links.len()) {
+            self.links.push(program.attach().map_err(io::Error::other)?);
         }
         // An interrupt that the last window's end cut is over.
         for &cpu in &self.cpus {
-            update(&self.shared.cpus, cpu as u32, &[0; CPU_BYTES])?;
+            update(&self.of_cpus, cpu as u32, &[0; CPU_BYTES])?;
         }
-        update(&self.shared.switch, 0, &1u32.to_ne_bytes())
+        update(&self.switch, 0, &1u32.to_ne_bytes())
     }
 
     /// Stops them; what the rings hold stays.
     pub fn disable(&mut self) -> io::Result<()> {
-        update(&self.shared.switch, 0, &0u32.to_ne_bytes())
+        update(&self.switch, 0, &0u32.to_ne_bytes())
     }
 
     /// Takes all but the first few programs off their tracepoints, so that nothing is slowed by their being there: a
@@ -150,7 +194,7 @@ impl Programs {
         let mut all = Vec::new();
         for &cpu in &self.cpus {
             let mut element = [0u64; CPU_BYTES / 8];
-            look_up(&self.shared.cpus, cpu as u32, &mut element)?;
+            look_up(&self.of_cpus, cpu as u32, &mut element)?;
             all.push(element[STOPPED / 8]);
         }
         Ok(all.into_iter().filter(|at| *at > 0).min())
@@ -179,10 +223,89 @@ impl Programs {
     pub fn drain(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
         self.rings.iter_mut().for_each(|r| r.drain(&mut take));
         let mut lost = [0u64];
-        look_up(&self.shared.lost, 0, &mut lost)?;
+        look_up(&self.lost, 0, &mut lost)?;
         let new = lost[0].wrapping_sub(self.lost_before);
         self.lost_before = lost[0];
         Ok(new)
+    }
+}
+
+/// Programs that are attached for as long as this is there, and what they count.
+pub struct Attached {
+    _always: Vec<(Program, OwnedFd)>,
+    way: Option<usize>,
+    tables: Vec<(String, Table)>,
+}
+
+impl Attached {
+    /// Loads these programs of an object, and attaches them.
+    ///
+    /// # Errors
+    /// One sentence: what the kernel lacks, or did not allow.
+    pub fn new(btf: &Btf, object: &[u8], wanted: &Wanted) -> Result<Attached, String> {
+        let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
+        let settings = Settings {
+            constants: wanted.constants.clone(),
+            entries: wanted.entries.clone(),
+            inner: None,
+        };
+        let object = Object::new(object, btf, &settings)?;
+        let (always, way) = attach(&object, btf, wanted)?;
+        let table = |&name: &&str| {
+            let map = object.map(name)?.try_clone().map_err(failed)?;
+            Ok((name.to_owned(), Table::of(map).map_err(failed)?))
+        };
+        Ok(Attached {
+            _always: always,
+            way,
+            tables: wanted
+                .tables
+                .iter()
+                .map(table)
+                .collect::<Result<_, String>>()?,
+        })
+    }
+
+    /// Which of the ways was taken.
+    pub fn way(&self) -> Option<usize> {
+        self.way
+    }
+
+    /// A map that was asked for.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables
+            .iter()
+            .find_map(|(of, table)| (of == name).then_some(table))
+    }
+}
+
+type Links = Vec<(Program, OwnedFd)>;
+
+/// Loads and attaches what is to be attached from the beginning, with the first of the ways that the kernel takes.
+fn attach(object: &Object, btf: &Btf, wanted: &Wanted) -> Result<(Links, Option<usize>), String> {
+    let attached = |points: &[Point]| -> Result<Links, String> {
+        let one = |point: &Point| {
+            let made = Program::load(object, btf, point)
+                .and_then(|program| program.attach().map(|link| (program, link)));
+            (!point.is_optional() || made.is_ok()).then_some(made)
+        };
+        points.iter().filter_map(one).collect()
+    };
+    let mut always = attached(&wanted.always)?;
+    let mut refused = Vec::new();
+    for (number, points) in wanted.ways.iter().enumerate() {
+        match attached(points) {
+            Ok(more) => {
+                always.extend(more);
+                return Ok((always, Some(number)));
+            }
+            Err(sentence) => refused.push(sentence),
+        }
+    }
+    if refused.is_empty() {
+        Ok((always, None))
+    } else {
+        Err(refused.join("; "))
     }
 }
 
@@ -227,11 +350,29 @@ fn map(
 ) -> io::Result<OwnedFd> {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let inner = inner.map_or(0, |fd| fd.as_raw_fd() as u32);
-    command(
-        MAP_CREATE,
-        &mut [pair(kind, key), pair(value, entries), pair(flags, inner)],
-    )
-    .map(descriptor)
+    let mut attributes = [pair(kind, key), pair(value, entries), pair(flags, inner)];
+    with_memory(|| command(MAP_CREATE, &mut attributes)).map(descriptor)
+}
+
+/// Makes something of the kernel's memory. Before Linux 5.11 that counts as locked memory, of which a process has little,
+/// and the kernel says that it is not permitted: then it is made without that limit, which holds again after it. It is
+/// asked for as it is made, and never again.
+fn with_memory(mut make: impl FnMut() -> io::Result<libc::c_long>) -> io::Result<libc::c_long> {
+    let refused = match make() {
+        Err(e) if e.raw_os_error() == Some(libc::EPERM) => e,
+        made => return made,
+    };
+    let limit = getrlimit(Resource::Memlock);
+    let none = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    if limit == none || setrlimit(Resource::Memlock, none).is_err() {
+        return Err(refused);
+    }
+    let made = make();
+    setrlimit(Resource::Memlock, limit)?;
+    made
 }
 
 /// Reads an element of a map into `value`, which is as long as the map's values are.
@@ -257,16 +398,33 @@ fn to_load(kind: u32, code: &[u64]) -> [u64; 16] {
     attributes
 }
 
+/// No program may be written to by others, and this one's values stay as they are.
+fn freeze(map: &OwnedFd) -> io::Result<()> {
+    command(FREEZE, &mut [map.as_raw_fd() as u64]).map(drop)
+}
+
+/// Loads a program for a tracepoint, by the number of its type.
 fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, String> {
-    let mut log = vec![0u8; 1 << 16];
-    let mut attributes = to_load(PROGRAM_TRACING, code);
-    attributes[8] = u64::from(ATTACH_TRACEPOINT) << 32;
+    load_as(name, code, PROGRAM_TRACING, ATTACH_TRACEPOINT, target)
+}
+
+/// Loads a program of a kind, to be attached in a way to a type of this number.
+fn load_as(
+    name: &str,
+    code: &[u64],
+    kind: u32,
+    attached: u32,
+    target: u32,
+) -> Result<OwnedFd, String> {
+    let mut attributes = to_load(kind, code);
+    attributes[8] = u64::from(attached) << 32;
     attributes[13] = u64::from(target) << 32;
-    let error = match command(PROG_LOAD, &mut attributes) {
+    let error = match with_memory(|| command(PROG_LOAD, &mut attributes)) {
         Ok(rc) => return Ok(descriptor(rc)),
         Err(e) => e,
     };
     // Only now, as checking takes longer with a log.
+    let mut log = vec![0u8; 1 << 22];
     attributes[3] = 1 | (log.len() as u64) << 32;
     attributes[4] = log.as_mut_ptr() as u64;
     _ = command(PROG_LOAD, &mut attributes).map(descriptor);
@@ -275,7 +433,11 @@ fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, String> {
     let reason = text
         .lines()
         .rev()
-        .find(|l| !l.is_empty() && !l.starts_with("processed "))
+        .find(|l| {
+            // What it counted comes last.
+            let counts = ["processed ", "verification time ", "stack depth "];
+            !l.trim().is_empty() && !counts.iter().any(|count| l.starts_with(count))
+        })
         .unwrap_or_default();
     Err(format!(
         "the kernel refused the program for {name}: {error} ({reason})"

@@ -7,13 +7,12 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::code::Code;
-use super::{MAP_ARRAY, PROG_LOAD, command, descriptor, look_up, map, to_load, update};
+use super::{
+    MAP_ARRAY, PROG_LOAD, READ_ONLY, command, descriptor, freeze, look_up, map, to_load, update,
+};
 
 const TEST_RUN: libc::c_long = 10;
-const FREEZE: libc::c_long = 22;
 const PROGRAM_RAW_TRACEPOINT: u32 = 17;
-/// The map cannot be written by programs: only such a one may hold a format.
-const READ_ONLY: u32 = 1 << 7;
 /// `bpf_snprintf` (Linux 5.13).
 const PRINT: i32 = 165;
 const FORMAT: [u8; 4] = *b"%ps\0";
@@ -28,9 +27,10 @@ const VALUE: usize = ADDRESSES * (8 + NAME);
 /// # Errors
 /// What the kernel did not allow: usually loading programs, which needs root, or `CAP_BPF` and `CAP_PERFMON`.
 pub fn of(addresses: &[u64]) -> io::Result<HashMap<u64, String>> {
+    // Only one that programs cannot write may hold a format.
     let format = map(MAP_ARRAY, [4, FORMAT.len() as u32, 1], READ_ONLY, None)?;
     update(&format, 0, &FORMAT)?;
-    command(FREEZE, &mut [format.as_raw_fd() as u64])?;
+    freeze(&format)?;
     let values = map(MAP_ARRAY, [4, VALUE as u32, 1], 0, None)?;
     let code = program(&format, &values);
     let program =

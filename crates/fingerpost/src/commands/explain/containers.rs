@@ -137,14 +137,15 @@ impl Look {
     fn below(&mut self, dir: &Path) -> Vec<(String, PathBuf)> {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
         // One more than there may be says that there are too many.
-        let found: Vec<_> = entries
+        let mut found: Vec<_> = entries
             .take(self.names + 1)
             .filter_map(|e| Some((e.file_name().into_string().ok()?, e.path())))
             .collect();
         if found.len() > self.names {
             self.leave_out(dir, "has too many entries");
+            found.truncate(self.names);
         }
-        self.names -= found.len().min(self.names);
+        self.names -= found.len();
         found
     }
 

@@ -257,6 +257,7 @@ fn record(
             &params,
             &stretches,
             paths.as_ref().and_then(|p| p.whole_rate),
+            paths.as_ref().and_then(|p| p.whole.as_ref()),
         );
     }
     observations.push(step);

@@ -2,19 +2,20 @@
 //! tracepoints while a window is open, and a little longer: see [`Source::rest`].
 
 mod programs;
+pub(crate) use programs::{WAYS, at_functions};
 
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-use fingerpost_sys::bpf::Programs;
 use fingerpost_sys::bpf::btf::Btf;
 use fingerpost_sys::bpf::closed::Places;
-use fingerpost_sys::bpf::code::HEADER;
+use fingerpost_sys::bpf::{Point, Programs};
 use fingerpost_sys::trace::monotonic_ns;
 
+use self::programs::HEADER;
 use super::flow::{self, About, Flow, Names, Source, Window};
-use super::wanted::Kind;
+use crate::follow::event::Event;
 
 /// Bytes of the shortest record in a ring, with its length.
 const LEAST_RECORD_BYTES: usize = HEADER + 8;
@@ -34,6 +35,13 @@ pub struct Bpf {
     ports: HashMap<u64, (u16, u16)>,
     most_events: usize,
     about: About,
+    /// Whether windows follow each other without a gap, where the last one ended while programs went on, and events that
+    /// came after it.
+    without_gaps: bool,
+    ended: Option<u64>,
+    /// Whether the window that is open is such a one.
+    goes_on: bool,
+    after: Vec<Event>,
 }
 
 impl Bpf {
@@ -45,15 +53,20 @@ impl Bpf {
         flow::first_pid_namespace()?;
         let btf = Btf::read()?;
         let cpus = flow::cpus()?;
-        let (mut own, missing) = programs::resolve(&btf, &flow::own_threads())?;
-        let seldom = |(_, recorded): &programs::Named| {
-            programs::kind(recorded.kind).is_some_and(Kind::is_seldom)
-        };
-        own.sort_by_key(|named| !seldom(named));
-        let stay = own.iter().filter(|named| seldom(named)).count();
+        let chosen = programs::choose(&btf, &flow::own_threads())?;
         let event_cost = calibrate(&btf, &cpus)?;
-        let programs = Programs::load(&btf, &own, &cpus, flow::ring_bytes(cpus.len()))?;
+        let programs = Programs::load(
+            &btf,
+            programs::object(),
+            &chosen.programs,
+            &cpus,
+            flow::ring_bytes(cpus.len()),
+        )?;
         let mut described = "programs in the kernel (eBPF)".to_owned();
+        if let Some(way) = programs.way().and_then(|way| programs::WAYS.get(way)) {
+            described += &format!(", at sockets by {way}");
+        }
+        let missing = [&chosen.missing[..], programs.left_out()].concat();
         if !missing.is_empty() {
             described += &format!(", without {}", missing.join(", "));
         }
@@ -64,13 +77,17 @@ impl Bpf {
             closing: Places::of(&btf),
         };
         Ok(Bpf {
+            stay: chosen.stay.saturating_sub(programs.left_out().len()),
             programs,
-            stay,
             partitions: flow::partitions(),
             names: Names::default(),
             ports: HashMap::new(),
             most_events,
             about,
+            without_gaps: false,
+            ended: None,
+            goes_on: false,
+            after: Vec::new(),
         })
     }
 }
@@ -86,13 +103,17 @@ impl Flow for Bpf {
 
     fn drain(&mut self, window: &mut Window) -> io::Result<()> {
         let (names, ports, partitions) = (&mut self.names, &mut self.ports, &self.partitions);
-        let (start, events) = (window.start, &mut window.events);
+        let (start, goes_on, events) = (window.start, self.goes_on, &mut window.events);
         window.lost += self.programs.drain(|record| {
             programs::names(record, names);
-            let Some(event) = programs::event(record, partitions).filter(|e| e.time >= start)
-            else {
+            let Some(mut event) = programs::event(record, partitions) else {
                 return;
             };
+            // One whose program was not done when the window before was read is of its end.
+            if event.time < start && !goes_on {
+                return;
+            }
+            event.time = event.time.max(start);
             events.extend(programs::new_ports(&event, record, ports));
             events.push(event);
         })?;
@@ -111,27 +132,52 @@ impl Source for Bpf {
         wait: &mut dyn FnMut(Duration) -> bool,
     ) -> io::Result<Window> {
         self.ports.clear();
-        self.programs.enable()?;
-        let mut window = Window {
-            start: monotonic_ns(),
-            ..Window::default()
-        };
+        let mut window = Window::default();
+        self.goes_on = self.ended.is_some();
+        match self.ended.take() {
+            Some(end) => {
+                window.start = end;
+                window.events = std::mem::take(&mut self.after);
+            }
+            None => {
+                self.programs.enable()?;
+                window.start = monotonic_ns();
+            }
+        }
         let most = self.most_events;
         let flowed = flow::let_flow(self, &mut window, length, most, wait);
         window.end = monotonic_ns();
-        self.programs.disable()?;
+        let goes_on = self.without_gaps && flowed.is_ok();
+        if !goes_on {
+            self.programs.disable()?;
+        }
         flowed?;
         self.drain(&mut window)?;
-        if let Some(stopped) = self.programs.stopped()? {
+        let stopped = self.programs.stopped()?;
+        if let Some(stopped) = stopped {
             // A ring was full, and every program stopped there: what was taken before is whole.
             window.end = window.end.min(stopped - UNTOLD).max(window.start);
             window.lost = 0;
+        }
+        if goes_on && stopped.is_none() && window.lost == 0 {
+            self.ended = Some(window.end);
+            let end = window.end;
+            self.after = window.events.extract_if(.., |e| e.time > end).collect();
         }
         flow::close(&mut window, &mut self.names);
         Ok(window)
     }
 
+    fn without_gaps(&mut self) {
+        self.without_gaps = true;
+    }
+
     fn rest(&mut self) {
+        if self.ended.take().is_some() {
+            self.after.clear();
+            // They go with their links at least.
+            _ = self.programs.disable();
+        }
         self.programs.detach_but(self.stay);
     }
 }
@@ -141,14 +187,14 @@ const USUAL: f64 = 50e-9;
 
 /// What an event costs: see [`flow::event_cost`].
 fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
-    let calls: Vec<_> = programs::resolve(btf, &[])?
-        .0
-        .into_iter()
-        .filter(|(name, _)| name.starts_with("sys_"))
-        .collect();
-    let mut programs = Programs::load(btf, &calls, cpus, 1 << 20)?;
+    let mut chosen = programs::choose(btf, &[])?.programs;
+    let is_call = |point: &Point| matches!(point, Point::Tracepoint("sys_enter" | "sys_exit"));
+    chosen.switched.retain(is_call);
+    let calls = chosen.switched.len();
+    chosen.ways.clear();
+    let mut programs = Programs::load(btf, programs::object(), &chosen, cpus, 1 << 20)?;
     let switched = |e| format!("programs in the kernel cannot be switched on or off: {e}");
-    flow::event_cost(calls.len(), USUAL, || {
+    flow::event_cost(calls, USUAL, || {
         programs.disable().map_err(switched)?;
         let bare = flow::cheapest_call(|| ());
         programs.enable().map_err(switched)?;

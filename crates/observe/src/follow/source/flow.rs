@@ -41,6 +41,9 @@ pub struct Window {
     pub lost: u64,
     /// Names of threads, as the kernel has them, that were seen so far.
     pub names: HashMap<i32, String>,
+    /// Of a window that was opened because requests were under way for long: when those truly began whose arrivals are
+    /// the first of its events.
+    pub slow: Option<Vec<u64>>,
 }
 
 impl Window {
@@ -93,6 +96,11 @@ pub trait Source {
         length: Duration,
         wait: &mut dyn FnMut(Duration) -> bool,
     ) -> io::Result<Window>;
+
+    /// The next windows follow each other without a gap: the first begins when it is asked for, and each other one where
+    /// the one before it ended, until [`Source::rest`] or until a window could not be kept whole. A source that cannot do
+    /// so leaves gaps.
+    fn without_gaps(&mut self) {}
 
     /// No window comes for a while: what slows others between windows is taken away. Not done by [`Source::window`]
     /// itself, as it takes the kernel some milliseconds, after which a process that the window showed may be gone.

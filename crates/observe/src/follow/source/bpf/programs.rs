@@ -1,14 +1,26 @@
-//! What the programs record at each tracepoint, and records turned into events.
+//! Which programs are attached where, and what they record turned into events.
 
 use std::collections::HashMap;
 
 use fingerpost_sys::bpf::btf::Btf;
-use fingerpost_sys::bpf::code::{HEADER, Place, Recorded};
+use fingerpost_sys::bpf::{Point, Wanted as Programs};
 
-use crate::follow::event::{DiskStep, Event, InterruptKind, Io, Left, What};
+use crate::follow::event::{Event, Io, Left, What};
 use crate::follow::source::flow::{Names, int, long};
-use crate::follow::source::wanted::{Kind, WANTED};
+use crate::follow::source::wanted::{Kind, WANTED, Wanted};
 
+/// The programs, as a compiler made them of `bpf/`.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+static ALIGNED: &Aligned<[u8]> = &Aligned(*include_bytes!("../../../../../../bpf/record.bpf.o"));
+
+/// The programs for the kernel.
+pub fn object() -> &'static [u8] {
+    &ALIGNED.0
+}
+
+/// Bytes of a record before its values (`struct record`).
+pub const HEADER: usize = 24;
 /// Bytes that were looked at and left in the socket.
 const MSG_PEEK: u64 = 2;
 /// The bits of a thread's state that say how it sleeps, or that it has ended.
@@ -19,185 +31,148 @@ const ENDED: u64 = 0x10 | 0x20 | 0x80;
 /// Bits of a block request's flags that say what it does; a write is odd, this is a flush.
 const OPERATION: u64 = 0xff;
 const FLUSH: u64 = 2;
-/// Soft interrupts that are seen by what they do, and come with every packet: sending and receiving.
-const NETWORK: &[i32] = &[2, 3];
 
-/// A tracepoint and what is recorded there.
-pub type Named = (&'static str, Recorded);
+/// What is attached, and what is said of it.
+pub struct Chosen {
+    pub programs: Programs,
+    /// So many, of those that are switched, stay attached between windows.
+    pub stay: usize,
+    /// What the kernel lacks, and is not replaced.
+    pub missing: Vec<&'static str>,
+}
 
-/// The programs for this kernel, without the calls of some threads, and the names of the tracepoints that it lacks.
-pub fn resolve(btf: &Btf, but_calls_of: &[i32]) -> Result<(Vec<Named>, Vec<&'static str>), String> {
-    let (mut programs, mut missing) = (Vec::new(), Vec::new());
-    // An arrival tells the socket's ports: programs at tcp_probe would record every acknowledgement too.
-    for (i, w) in WANTED
-        .iter()
-        .enumerate()
-        .filter(|(_, w)| w.kind != Kind::Ports)
-    {
-        let recorded = btf
-            .tracepoint(w.point())
-            .and_then(|_| recorded(btf, i as u8, w.kind));
-        match recorded {
-            Some(mut r) => {
-                if matches!(w.kind, Kind::Enter | Kind::Exit) {
-                    r.but_threads = but_calls_of.to_vec();
+/// The ways to have the events of sockets where a kernel before Linux 6.3 has no tracepoints for them.
+pub const WAYS: [&str; 2] = ["the ends of functions", "probes at functions"];
+
+/// The functions that send a message, and that receive one; the first of each is there in every kernel.
+const SENDING: [&str; 5] = [
+    "inet_sendmsg",
+    "inet6_sendmsg",
+    "unix_stream_sendmsg",
+    "unix_dgram_sendmsg",
+    "unix_seqpacket_sendmsg",
+];
+const RECEIVING: [&str; 5] = [
+    "inet_recvmsg",
+    "inet6_recvmsg",
+    "unix_stream_recvmsg",
+    "unix_dgram_recvmsg",
+    "unix_seqpacket_recvmsg",
+];
+/// What sends files until Linux 6.5.
+const SENDING_PAGES: &str = "inet_sendpage";
+/// What says that bytes have arrived.
+const READABLE: &str = "sock_def_readable";
+
+/// The programs at functions in the place of the tracepoints of these kinds.
+pub fn at_functions(kinds: &[Kind], probes: bool) -> Vec<Point> {
+    let mut points = Vec::new();
+    let mut add = |sections: &[&'static str], function, optional| {
+        points.extend(sections.iter().map(|section| Point::Function {
+            section,
+            function,
+            optional,
+        }));
+    };
+    for kind in kinds {
+        match kind {
+            Kind::Sent => {
+                let sections: &[&str] = if probes {
+                    &["kprobe/message", "kretprobe/send"]
+                } else {
+                    &["fexit/sendmsg"]
+                };
+                for (n, function) in SENDING.into_iter().enumerate() {
+                    add(sections, function, n > 0);
                 }
-                programs.push((w.point(), r));
+                let sections: &[&str] = if probes {
+                    sections
+                } else {
+                    &["fexit/sendpage"]
+                };
+                add(sections, SENDING_PAGES, true);
             }
+            Kind::Received => {
+                let sections: &[&str] = if probes {
+                    &["kprobe/message", "kretprobe/recvmsg"]
+                } else {
+                    &["fexit/recvmsg"]
+                };
+                for (n, function) in RECEIVING.into_iter().enumerate() {
+                    add(sections, function, n > 0);
+                }
+            }
+            Kind::Arrived if probes => add(&["kprobe/readable"], READABLE, false),
+            Kind::Arrived => add(&["fentry/readable"], READABLE, false),
+            _ => (),
+        }
+    }
+    points
+}
+
+/// The programs for this kernel, without the calls of some threads.
+///
+/// # Errors
+/// One sentence: what the kernel lacks.
+pub fn choose(btf: &Btf, but_calls_of: &[i32]) -> Result<Chosen, String> {
+    let (mut missing, mut of_functions) = (Vec::new(), Vec::new());
+    let mut there: Vec<&'static Wanted> = Vec::new();
+    // An arrival tells the socket's ports: programs at tcp_probe would record every acknowledgement too.
+    for w in WANTED.iter().filter(|w| w.kind != Kind::Ports) {
+        let socket = matches!(w.kind, Kind::Sent | Kind::Received | Kind::Arrived);
+        match btf.tracepoint(w.point()) {
+            Some(_) => there.push(w),
+            None if socket => of_functions.push(w.kind),
             None if w.optional => missing.push(w.point()),
             None => {
                 return Err(format!(
-                    "requests cannot be followed: this kernel's types lack what {} tells",
+                    "requests cannot be followed: this kernel has no tracepoint {}",
                     w.point()
                 ));
             }
         }
     }
-    Ok((programs, missing))
-}
-
-fn recorded(btf: &Btf, number: u8, kind: Kind) -> Option<Recorded> {
-    let (small, values) = places(btf, kind)?;
-    let interrupt = match kind {
-        Kind::Interrupt(which, begin) => Some((which as u8, begin)),
-        _ => None,
-    };
-    let network = matches!(kind, Kind::Interrupt(InterruptKind::Soft, _));
-    let but_first = if network {
-        NETWORK.to_vec()
-    } else {
+    let point = |w: &&'static Wanted| Point::Tracepoint(w.point());
+    let mut switched = there;
+    switched.sort_by_key(|w| !w.kind.is_seldom());
+    let stay = switched.iter().filter(|w| w.kind.is_seldom()).count();
+    let ways = if of_functions.is_empty() {
         Vec::new()
-    };
-    let instead = if kind == Kind::Enter {
-        mapping_arguments(btf)
     } else {
-        None
+        [false, true]
+            .map(|probes| at_functions(&of_functions, probes))
+            .to_vec()
     };
-    Some(Recorded {
-        kind: number,
-        but_threads: Vec::new(),
-        but_first,
-        interrupt,
-        small,
-        values,
-        instead,
-    })
-}
-
-/// What is recorded of `mmap` in place of its first two arguments: its flags and its protection, and its length.
-fn mapping_arguments(btf: &Btf) -> Option<(i32, Vec<Place>)> {
-    let registers = if cfg!(target_arch = "x86_64") {
-        ["si", "dx", "r10"].map(|name| btf.offset("pt_regs", name))
-    } else {
-        let first = btf.offset("pt_regs", "regs");
-        [8, 16, 24].map(|at| first.map(|first| first + at))
-    };
-    let [length, protection, flags] =
-        registers.map(|at| at.map(|at| Place::Behind(0, vec![at], 8)));
-    Some((
-        libc::SYS_mmap as i32,
-        vec![
-            Place::Halves(Box::new(flags?), Box::new(protection?)),
-            length?,
-        ],
-    ))
-}
-
-/// The value in a record's header and those that follow it.
-fn places(btf: &Btf, kind: Kind) -> Option<(Option<Place>, Vec<Place>)> {
-    use Place::{Argument, Behind};
-    let field = |n: i16, structure: &str, name: &str, bytes: u8| {
-        Some(Behind(n, vec![btf.offset(structure, name)?], bytes))
-    };
-    let through = |n: i16, path: &[(&str, &str)], bytes: u8| {
-        let path = path
+    let word = |n: u32| n.to_ne_bytes().to_vec();
+    let arguments = |point| word(btf.tracepoint_arguments(point).unwrap_or(1));
+    let threads: Vec<u8> = but_calls_of
+        .iter()
+        .flat_map(|tid| tid.to_ne_bytes())
+        .collect();
+    let programs = Programs {
+        optional: switched
             .iter()
-            .map(|(structure, name)| btf.offset(structure, name))
-            .collect::<Option<Vec<_>>>()?;
-        Some(Behind(n, path, bytes))
+            .filter(|w| w.optional)
+            .map(|w| w.point())
+            .collect(),
+        switched: switched.iter().map(point).collect(),
+        ways,
+        constants: vec![
+            ("own_count", word(but_calls_of.len() as u32)),
+            ("own_threads", threads),
+            ("switch_arguments", arguments("sched_switch")),
+            ("queue_arguments", arguments("block_bio_queue")),
+            ("insert_arguments", arguments("block_rq_insert")),
+            ("issue_arguments", arguments("block_rq_issue")),
+            ("mmap_call", word(libc::SYS_mmap as u32)),
+        ],
+        ..Programs::default()
     };
-    Some(match kind {
-        Kind::Enter => {
-            let (first, second) = call_arguments(btf)?;
-            (
-                Some(Argument(1)),
-                vec![Behind(0, vec![first], 8), Behind(0, vec![second], 8)],
-            )
-        }
-        Kind::Exit if cfg!(target_arch = "x86_64") => {
-            (Some(field(0, "pt_regs", "orig_ax", 8)?), vec![Argument(1)])
-        }
-        Kind::Exit => (
-            Some(field(0, "pt_regs", "syscallno", 4)?),
-            vec![Argument(1)],
-        ),
-        Kind::Switch => {
-            let name = btf.offset("task_struct", "comm")?;
-            let name = [Behind(2, vec![name], 8), Behind(2, vec![name + 8], 8)];
-            (
-                Some(field(2, "task_struct", "pid", 4)?),
-                [vec![Argument(0), Argument(3)], name.to_vec()].concat(),
-            )
-        }
-        Kind::Waking => (
-            Some(field(0, "task_struct", "pid", 4)?),
-            vec![field(0, "task_struct", "thread_info.cpu", 4)?],
-        ),
-        Kind::Fork => (Some(field(1, "task_struct", "pid", 4)?), Vec::new()),
-        Kind::Sent => (Some(Argument(1)), vec![Argument(0)]),
-        Kind::Received => (Some(Argument(1)), vec![Argument(0), Argument(2)]),
-        Kind::State | Kind::Arrived => {
-            let ports = [
-                field(0, "sock_common", "skc_num", 2)?,
-                field(0, "sock_common", "skc_dport", 2)?,
-            ];
-            let state = (kind == Kind::State).then_some(Argument(2));
-            (state, [vec![Argument(0)], ports.to_vec()].concat())
-        }
-        Kind::Disk(DiskStep::Submitted) => (
-            Some(through(
-                0,
-                &[("bio", "bi_bdev"), ("block_device", "bd_dev")],
-                4,
-            )?),
-            vec![
-                field(0, "bio", "bi_iter.bi_sector", 8)?,
-                field(0, "bio", "bi_iter.bi_size", 4)?,
-                field(0, "bio", "bi_opf", 4)?,
-            ],
-        ),
-        Kind::Disk(step) => {
-            let device = [
-                ("request", "q"),
-                ("request_queue", "disk"),
-                ("gendisk", "part0"),
-                ("block_device", "bd_dev"),
-            ];
-            let bytes = if step == DiskStep::Completed {
-                Argument(2)
-            } else {
-                field(0, "request", "__data_len", 4)?
-            };
-            let values = vec![
-                field(0, "request", "__sector", 8)?,
-                bytes,
-                field(0, "request", "cmd_flags", 4)?,
-            ];
-            (Some(through(0, &device, 4)?), values)
-        }
-        Kind::Fault => (None, vec![Argument(0)]),
-        Kind::Memory(..) | Kind::Interrupt(..) => (None, Vec::new()),
-        Kind::Ports => return None,
+    Ok(Chosen {
+        programs,
+        stay,
+        missing,
     })
-}
-
-/// Where the registers lie that hold a call's first two arguments.
-fn call_arguments(btf: &Btf) -> Option<(i16, i16)> {
-    if cfg!(target_arch = "x86_64") {
-        Some((btf.offset("pt_regs", "di")?, btf.offset("pt_regs", "si")?))
-    } else {
-        btf.offset("pt_regs", "regs").map(|at| (at, at + 8))
-    }
 }
 
 /// The event of a record; `None` where it is none of ours.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::follow::event::MemoryWork;
+use crate::follow::event::{DiskStep, InterruptKind, MemoryWork};
 
 /// A record of a tracepoint with these values, by thread 11 of process 10 on CPU 3 at time 5.
 fn record(name: &str, interrupt: u32, small: i32, values: &[u64]) -> Vec<u8> {
