@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fingerpost_record::{Component, Param, Run, fixture, text::misleads};
+use fingerpost_record::{Component, Evidence, Metric, Param, Run, fixture, text::misleads};
 
 use crate::support::Home;
 
@@ -48,7 +48,7 @@ fn hostile() -> Run {
     }
     for f in &mut run.findings {
         f.cause.push_str(HOSTILE);
-        f.evidence = vec![h()];
+        f.evidence = vec![Evidence::of(Metric::Text).saying(h()).named(h())];
     }
     run
 }

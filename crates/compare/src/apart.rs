@@ -105,7 +105,9 @@ mod tests {
             c.causes[0]
                 .evidence
                 .iter()
-                .any(|e| e.contains("touching adds 33.90 µs → 31.30 µs")),
+                .any(|e| e.metric == fingerpost_record::Metric::TouchingCost
+                    && e.base.is_some_and(|ns| (ns - 33_900.0).abs() < 1e-6)
+                    && e.value.is_some_and(|ns| (ns - 31_300.0).abs() < 1e-6)),
             "{:?}",
             c.causes
         );

@@ -6,6 +6,7 @@ use fingerpost_diagnose::probes::is_cost;
 use fingerpost_diagnose::sides::waterfall::Waterfall;
 use fingerpost_diagnose::wording::unexplained;
 use fingerpost_diagnose::{follows_from, overlap};
+use fingerpost_record::cause::id;
 use fingerpost_record::cause::words;
 use fingerpost_record::text::capitalised;
 use fingerpost_record::{Finding, Layer, Status};
@@ -320,12 +321,12 @@ fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
 }
 
 /// Whether the systems differ, the CPU is ruled out, and what is named lies in the kernel or below the program.
-fn operating_system(c: &Comparison) -> bool {
+pub fn operating_system(c: &Comparison) -> bool {
     let differs = c.hosts.iter().any(of_system);
     let cpu_ruled_out = c
         .causes
         .iter()
-        .any(|f| f.cause == "cpu.speed" && f.status == Status::RuledOut);
+        .any(|f| f.cause == id::CPU_SPEED && f.status == Status::RuledOut);
     let first = c.causes.iter().find(|f| f.status.accuses());
     differs
         && cpu_ruled_out
@@ -417,7 +418,7 @@ fn name(c: &Comparison, finding: &Finding, on: Option<&str>) -> String {
         BUILD => return changed("another build", Kind::Build),
         SETTING => return changed("another setting", Kind::Setting),
         PLACEMENT => return changed(words(PLACEMENT), Kind::Placement),
-        "cpu.speed" if c.hosts.iter().any(|d| d.what == "processor") => {
+        id::CPU_SPEED if c.hosts.iter().any(|d| d.what == "processor") => {
             return "another processor".into();
         }
         cause => words(cause),

@@ -6,7 +6,7 @@
 
 use fingerpost_diagnose::probes::changed::{BUILD, PLACEMENT, SETTING};
 use fingerpost_diagnose::sides::alone::{self, Alone, OfCause};
-use fingerpost_record::{Finding, Layer, Status};
+use fingerpost_record::{Evidence, Finding, Layer, Metric, Status};
 
 use crate::causes::workloads;
 use crate::changes::{Change, Kind};
@@ -77,7 +77,11 @@ fn unnamed(cause: &'static str, changes: &[Change]) -> Finding {
     let evidence = changes
         .iter()
         .filter(|c| c.kind != Kind::Client)
-        .map(|c| format!("{} (base → new)", c.words()))
+        .map(|c| {
+            Evidence::of(Metric::Changed)
+                .named(&c.what)
+                .changing(&c.base, &c.new)
+        })
         .collect();
     Finding {
         cause: cause.into(),
@@ -156,22 +160,25 @@ mod tests {
             let s = settled(whole, alone, verdict);
             assert_eq!(s.answer, answer, "{s:?}");
             assert!((s.share.unwrap() - share).abs() < 0.01, "{s:?}");
-            assert!(
-                s.words().contains("query_cache: off → on") && s.words().contains("clients=8"),
-                "{}",
-                s.words()
+            let fact = s.fact();
+            assert_eq!(
+                (
+                    fact.name.as_deref(),
+                    fact.from.as_deref(),
+                    fact.to.as_deref()
+                ),
+                (Some("query_cache"), Some("off"), Some("on"))
+            );
+            assert_eq!(
+                (fact.alone, fact.params.int("clients")),
+                (Some(answer), Some(8))
             );
         }
         let open = Settled {
             reason: Some("too few turns".into()),
             ..settled(4.0, 1.2, Verdict::Unresolved)
         };
-        assert!(
-            open.words()
-                .ends_with("which is not resolved: too few turns"),
-            "{}",
-            open.words()
-        );
+        assert_eq!(open.fact().text.as_deref(), Some("too few turns"));
         let hidden = Settled::judged(
             &change("x"),
             &row(1.0, Verdict::Same),

@@ -1,7 +1,7 @@
 //! What one of several changes makes of a difference by itself.
 
 use fingerpost_diagnose::sides::alone::{Alone, MOST};
-use fingerpost_record::Params;
+use fingerpost_record::{Evidence, Metric, Params};
 use serde::Serialize;
 
 use crate::changes::Change;
@@ -108,68 +108,26 @@ impl Settled {
             answer: self.answer,
             share: self.share,
             least: self.least(),
-            words: self.words(),
+            fact: self.fact(),
         }
     }
 
-    /// In words, as a line of evidence.
-    pub fn words(&self) -> String {
-        let change = format!("{}: {} → {}", self.what, self.base, self.new);
-        let of = if self.params.0.is_empty() {
-            self.probe.clone()
-        } else {
-            format!("{} {}", self.probe, self.params)
-        };
-        let slower = self.ratio.map_or_else(String::new, slower);
-        match self.answer {
-            Answer::NotDone => {
-                format!(
-                    "{change}, alone: not measured: {}",
-                    self.reason.as_deref().unwrap_or("for no known reason")
-                )
-            }
-            Answer::Unresolved => {
-                let why = self
-                    .reason
-                    .as_ref()
-                    .map_or_else(String::new, |why| format!(": {why}"));
-                format!("{change}, alone: {of} {slower}, which is not resolved{why}")
-            }
-            Answer::Nothing => {
-                format!("{change}, alone, makes no difference that matters: {of} {slower}")
-            }
-            Answer::Against => {
-                format!("{change}, alone, works against the difference: {of} {slower}")
-            }
-            Answer::Part | Answer::Decides => {
-                let share = self.share.map_or_else(String::new, |s| {
-                    format!(", {:.0} % of the difference", 100.0 * s)
-                });
-                format!("{change}, alone: {of} {slower}{share}")
-            }
+    /// The same as a fact.
+    pub fn fact(&self) -> Evidence {
+        Evidence {
+            value: self.share,
+            ratio: self.ratio.map(|r| fingerpost_record::evidence::Ratio {
+                value: r.value,
+                low: r.low,
+                high: r.high,
+            }),
+            params: self.params.clone(),
+            alone: Some(self.answer),
+            text: self.reason.clone(),
+            ..Evidence::of(Metric::ChangeAlone)
+                .named(&self.what)
+                .changing(&self.base, &self.new)
+                .among([&self.probe])
         }
-    }
-}
-
-/// `2.00 × slower (1.90 to 2.10)`; below one, the other way round.
-fn slower(r: Ratio) -> String {
-    let (word, [value, low, high]) = if r.value < 1.0 {
-        ("faster", [r.value, r.high, r.low].map(|v| 1.0 / v))
-    } else {
-        ("slower", [r.value, r.low, r.high])
-    };
-    format!(
-        "{} × {word} ({} to {})",
-        times(value),
-        times(low),
-        times(high)
-    )
-}
-
-fn times(ratio: f64) -> String {
-    if (0.1..10.0).contains(&ratio) {
-        format!("{ratio:.2}")
-    } else {
-        fingerpost_record::unit::significant(ratio)
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use fingerpost_diagnose::hosts;
-use fingerpost_diagnose::steps::{Evidence, Steps};
+use fingerpost_diagnose::steps::{KnownSide, Steps};
 use fingerpost_record::{
     Better, Descriptor, Host, Measurement, Outcome, Params, Profile, Run, Unit,
 };
@@ -87,8 +87,8 @@ impl Side {
     }
 
     /// The side as a judge of workloads sees it.
-    pub fn evidence(&self) -> Evidence<'_> {
-        Evidence {
+    pub fn evidence(&self) -> KnownSide<'_> {
+        KnownSide {
             name: &self.info.name,
             host: &self.host,
             facts: &self.facts,

@@ -256,7 +256,9 @@ mod tests {
         assert_eq!(follows_from(&found[1]), None);
         // Words decide nothing of it.
         let words = "it follows from app.work (more work), which comes first";
-        found[1].evidence.push(words.to_owned());
+        found[1]
+            .evidence
+            .push(fingerpost_record::Evidence::of(fingerpost_record::Metric::Text).saying(words));
         assert_eq!(follows_from(&found[1]), None);
         // What is told of another cause follows from nothing.
         let told = Finding {

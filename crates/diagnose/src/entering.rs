@@ -7,6 +7,7 @@
 //! second.
 
 use fingerpost_record::paths::{Leaf, Share};
+use fingerpost_record::reading::name;
 use fingerpost_record::{Component, Link, Paths, Readings};
 
 use super::windows::all_calls;
@@ -45,8 +46,8 @@ impl Entering {
     /// few, or calls or requests are not known. `passes` is how many passes the totals are means of.
     pub fn of(requests: f64, passes: u32, t: &Readings, paths: &Paths) -> Option<Entering> {
         let (user, kernel) = (
-            t.known("server.thread_user.seconds")?,
-            t.known("server.thread_kernel.seconds")?,
+            t.known(name::SERVER_THREAD_USER_SECONDS)?,
+            t.known(name::SERVER_THREAD_KERNEL_SECONDS)?,
         );
         let ticks = (user + kernel) * f64::from(passes);
         if paths.followed == 0 || requests <= 0.0 || ticks < ENOUGH_TICKS {
@@ -54,7 +55,7 @@ impl Entering {
         }
         // Ticks are samples; how long the threads were on a CPU is exact.
         let (cpu, share) = (
-            t.known("server.cpu.seconds")? / requests,
+            t.known(name::SERVER_CPU_SECONDS)? / requests,
             kernel / (user + kernel),
         );
         let least = TICK / ticks;
@@ -155,10 +156,14 @@ fn clear(bounds: [f64; 2], faults: f64, error: f64) -> f64 {
 
 /// Seconds that page faults of the server take at most; nothing where they were not counted.
 fn faults(t: &Readings) -> Option<f64> {
-    let minor = t.known("server.faults.minor")?;
+    let minor = t.known(name::SERVER_FAULTS_MINOR)?;
     // Huge pages are counted for all of the machine; where they were not, each fault may have been one.
-    let huge = t.known("memory.thp_faults").unwrap_or(minor).min(minor);
-    Some((minor - huge) * FAULT[0] + huge * FAULT[1] + t.known("server.faults.major")? * FAULT[2])
+    let huge = t.known(name::MEMORY_THP_FAULTS).unwrap_or(minor).min(minor);
+    Some(
+        (minor - huge) * FAULT[0]
+            + huge * FAULT[1]
+            + t.known(name::SERVER_FAULTS_MAJOR)? * FAULT[2],
+    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the suspects are judged by: the places of followed requests, and counters of the server and the machine.
 
 use fingerpost_record::paths::Share;
+use fingerpost_record::reading::{Name, name};
 use fingerpost_record::{Paths, Readings};
 
 use super::StepFigures;
@@ -21,7 +22,7 @@ pub struct Followed {
 }
 
 /// The total by which a step says that nothing was asked of a service: its time is that of its processes.
-pub const PROGRAMS: &str = "service.programs";
+pub const PROGRAMS: Name = name::SERVICE_PROGRAMS;
 
 /// The figures. What no observer read is `None`, never 0: it neither clears nor convicts. Shares are from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -124,7 +125,7 @@ fn scaling(sweep: &[(f64, f64)]) -> Option<Scaling> {
 
 /// Packets that were dropped, at interfaces and for full backlogs of sockets.
 pub(super) fn drops(t: &Readings) -> Option<f64> {
-    sum(["net.drops", "tcp.backlog_drops"].map(|k| t.known(k)))
+    sum([name::NET_DROPS, name::TCP_BACKLOG_DROPS].map(|k| t.known(k)))
 }
 
 /// The sum of those that were read; nothing where none was.
@@ -157,14 +158,14 @@ impl<'a> Facts<'a> {
         f.take_cpu(t);
         f.take_storage(t);
         f.drops = drops(t);
-        f.delayed_acks = f.each("tcp.delayed_acks");
+        f.delayed_acks = f.each(name::TCP_DELAYED_ACKS);
         f.take_calls(
             t,
             paths.and_then(|paths| calls_per_transaction(t, paths, step.turns_per_transaction)),
         );
-        f.major_per_s = f.a_second("server.faults.major");
+        f.major_per_s = f.a_second(name::SERVER_FAULTS_MAJOR);
         f.memory_pressure = f
-            .a_second("psi.memory.some.seconds")
+            .a_second(name::PSI_MEMORY_SOME_SECONDS)
             .map(|share| share.min(1.0));
         f.entering = paths.and_then(|paths| {
             Entering::of(f.transactions * step.turns_per_transaction, 1, t, paths)
@@ -173,7 +174,7 @@ impl<'a> Facts<'a> {
         f.query_cache = step.query_cache;
         f.client_saturated.clone_from(&step.client_saturated);
         f.client_busy = f
-            .a_second("client.cpu.seconds")
+            .a_second(name::CLIENT_CPU_SECONDS)
             .map(|cpus| cpus / (step.client_cpus.max(1) as f64));
         f.client_errors = step.client_errors as f64;
         f.stalled = f.per_second(step.stalled_s).unwrap_or(0.0).clamp(0.0, 1.0);
@@ -206,17 +207,23 @@ impl<'a> Facts<'a> {
     }
 
     /// A reading where it is known.
-    pub fn known(&self, name: &str) -> Option<f64> {
+    pub fn known(&self, name: Name) -> Option<f64> {
         self.readings?.known(name)
     }
 
+    /// How often the server made a system call, where calls were counted.
+    pub fn called(&self, call: &str) -> Option<f64> {
+        self.readings?
+            .known_as(&format!("server.call.{call}.count"))
+    }
+
     /// A reading of a second.
-    pub fn a_second(&self, name: &str) -> Option<f64> {
+    pub fn a_second(&self, name: Name) -> Option<f64> {
         self.per_second(self.known(name)?)
     }
 
     /// A reading of a transaction.
-    pub fn each(&self, name: &str) -> Option<f64> {
+    pub fn each(&self, name: Name) -> Option<f64> {
         self.per_transaction(self.known(name)?)
     }
 
@@ -231,27 +238,29 @@ impl<'a> Facts<'a> {
     }
 
     fn take_cpu(&mut self, t: &Readings) {
-        let cpu = |what: &str| t.known(&format!("cpu.{what}.seconds"));
+        let cpu = |what: &str| t.known_as(&format!("cpu.{what}.seconds"));
         let all = sum(["user", "system", "interrupts", "idle", "iowait", "steal"].map(cpu))
             .filter(|all| *all > 0.0);
         let of_all = |part: Option<f64>| Some(part? / all?);
-        self.cpus = t.known("machine.cpus").or(t.known("cpu.count"));
+        self.cpus = t.known(name::MACHINE_CPUS).or(t.known(name::CPU_COUNT));
         self.idle = of_all(sum(["idle", "iowait"].map(cpu)));
         self.steal = of_all(cpu("steal"));
         self.cpu_ticks = all.map(|seconds| seconds * TICKS);
         self.server_cpus =
-            sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.known(k)))
+            sum([name::SERVER_USER_SECONDS, name::SERVER_KERNEL_SECONDS].map(|k| t.known(k)))
                 .and_then(|s| self.per_second(s));
         let periods = t
-            .known("throttle.periods")
-            .zip(t.known("throttle.throttled_periods"));
+            .known(name::THROTTLE_PERIODS)
+            .zip(t.known(name::THROTTLE_THROTTLED_PERIODS));
         self.throttled_periods = periods.map(|(all, cut)| cut / all.max(1.0));
-        let usual = t.known("cgroup.cpu_weight.version").and_then(usual_weight);
+        let usual = t
+            .known(name::CGROUP_CPU_WEIGHT_VERSION)
+            .and_then(usual_weight);
         self.weight = t
-            .known("cgroup.cpu_weight")
+            .known(name::CGROUP_CPU_WEIGHT)
             .zip(usual)
             .map(|(weight, usual)| weight / usual);
-        self.other_cpus = self.a_second("other.cpu.seconds");
+        self.other_cpus = self.a_second(name::OTHER_CPU_SECONDS);
     }
 
     fn take_storage(&mut self, t: &Readings) {
@@ -264,7 +273,7 @@ impl<'a> Facts<'a> {
             "syncfs",
         ];
         let calls = |what: &str| {
-            let of = |side: &str| sum(sync.map(|c| t.known(&format!("{side}.call.{c}.{what}"))));
+            let of = |side: &str| sum(sync.map(|c| t.known_as(&format!("{side}.call.{c}.{what}"))));
             sum([of("server"), of("background")])
         };
         let count = calls("count");
@@ -272,20 +281,22 @@ impl<'a> Facts<'a> {
         self.sync_s = count
             .filter(|n| *n > 0.0)
             .and_then(|n| Some(calls("seconds")? / n));
-        self.disk_busy = self.a_second("disk.busy.seconds").map(|busy| busy.min(1.0));
+        self.disk_busy = self
+            .a_second(name::DISK_BUSY_SECONDS)
+            .map(|busy| busy.min(1.0));
         self.disk_per_s =
-            sum(["write", "read"].map(|w| t.known(&format!("server.disk.{w}.bytes"))))
+            sum(["write", "read"].map(|w| t.known_as(&format!("server.disk.{w}.bytes"))))
                 .and_then(|b| self.per_second(b));
-        self.other_disk_per_s = self.a_second("other.disk.bytes");
+        self.other_disk_per_s = self.a_second(name::OTHER_DISK_BYTES);
     }
 
     fn take_calls(&mut self, t: &Readings, in_windows: Option<f64>) {
         self.calls = in_windows.or_else(|| self.per_transaction(all_calls(t, ".count")?));
         let mode = t
-            .known("server.seccomp.mode")
+            .known(name::SERVER_SECCOMP_MODE)
             .map(|mode| f64::from(u8::from(mode > 0.0)));
         self.seccomp_filters = t
-            .known("server.seccomp.filters")
+            .known(name::SERVER_SECCOMP_FILTERS)
             .into_iter()
             .chain(mode)
             .reduce(f64::max);
@@ -336,7 +347,7 @@ mod tests {
         let f = Facts::of(&step, &t, None);
         assert_eq!(
             (
-                f.known("throttle.seconds"),
+                f.known(name::THROTTLE_SECONDS),
                 f.other_cpus,
                 f.calls,
                 f.syncs,

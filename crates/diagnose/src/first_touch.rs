@@ -1,15 +1,17 @@
 //! Two ways to get memory, taken apart: whether the call that maps costs more, or what the first touch of a page does.
 
-use fingerpost_record::{Finding, Layer, Status, Unit};
+use fingerpost_record::cause::id;
+use fingerpost_record::evidence::Ratio;
+use fingerpost_record::{Evidence, Finding, Layer, Metric, Status};
 
 /// What a comparison says of the call that maps.
-pub const MAPPING: &str = "memory.mapping";
+pub const MAPPING: &str = id::MEMORY_MAPPING;
 /// What it says of faults with their zero-filling.
-pub const FIRST_TOUCH: &str = "memory.first_touch";
+pub const FIRST_TOUCH: &str = id::MEMORY_FIRST_TOUCH;
 /// The cause of both together, which a common factor of the rows names.
-pub const FAULT: &str = "memory.fault";
+pub const FAULT: &str = id::MEMORY_FAULT;
 /// Causes that a common factor of the rows would name instead.
-const BY_FACTOR: [&str; 2] = [FAULT, "memory.page_size"];
+const BY_FACTOR: [&str; 2] = [FAULT, id::MEMORY_PAGE_SIZE];
 
 /// One number of pages, taken apart. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +40,7 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
         return;
     }
     let share = share_of_call(found);
-    let lines = found.iter().map(line).collect::<Vec<_>>();
+    let facts = found.iter().flat_map(facts).collect::<Vec<_>>();
     let beyond =
         |a: &Apart| a.fault_low > 1.0 + threshold || a.fault_high < 1.0 / (1.0 + threshold);
     let faults = found.iter().filter(|a| beyond(a)).count() * 2 > found.len();
@@ -53,7 +55,7 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
                 Layer::Memory,
                 whole.status,
                 whole.share * share,
-                lines.clone(),
+                facts.clone(),
             );
             let rest = whole.share * (1.0 - share);
             if !faults {
@@ -69,7 +71,7 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
                     Finding {
                         cause,
                         share: rest,
-                        evidence: lines.clone(),
+                        evidence: facts.clone(),
                         ..whole
                     },
                 );
@@ -80,7 +82,7 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
             let named = causes.iter_mut().find(|f| f.status != Status::RuledOut);
             named
                 .into_iter()
-                .for_each(|f| f.evidence.extend(lines.clone()));
+                .for_each(|f| f.evidence.extend(facts.clone()));
         }
     }
     if !faults && causes.iter().all(|f| f.cause != FAULT) {
@@ -89,7 +91,7 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
             Layer::Memory,
             Status::RuledOut,
             0.0,
-            lines,
+            facts,
         ));
     }
     crate::sides::order(causes);
@@ -109,30 +111,25 @@ fn share_of_call(found: &[Apart]) -> f64 {
     (1.0 + mean) / 2.0
 }
 
-fn line(a: &Apart) -> String {
-    let [call, before, after] = [a.call_difference.abs(), a.touching[0], a.touching[1]]
-        .map(|ns| Unit::Nanoseconds.format(ns));
-    let Apart {
-        call: times,
-        fault,
-        fault_low,
-        fault_high,
-        ..
-    } = a;
-    let more = if a.call_difference < 0.0 {
-        "less"
-    } else {
-        "more"
+fn facts(a: &Apart) -> [Evidence; 2] {
+    let pages = a.pages as f64;
+    let call = Evidence {
+        ratio: Some(Ratio {
+            value: a.call,
+            low: a.call,
+            high: a.call,
+        }),
+        ..Evidence::figure(Metric::MappingCost, a.call_difference).out_of(pages)
     };
-    let pages = if a.pages == 1 {
-        "1 page".to_owned()
-    } else {
-        format!("{} pages", a.pages)
+    let touching = Evidence {
+        ratio: Some(Ratio {
+            value: a.fault,
+            low: a.fault_low,
+            high: a.fault_high,
+        }),
+        ..Evidence::pair(Metric::TouchingCost, a.touching).out_of(pages)
     };
-    format!(
-        "{pages}: allocating and freeing costs {call} {more} ({times:.2} times), touching adds {before} → {after} \
-         ({fault:.2} times, {fault_low:.2} to {fault_high:.2})"
-    )
+    [call, touching]
 }
 
 #[cfg(test)]
@@ -161,7 +158,7 @@ mod tests {
             layer,
             status,
             share: 0.9,
-            evidence: vec!["rows".into()],
+            evidence: vec![],
             step: None,
             relation: None,
         }]

@@ -1,18 +1,19 @@
 //! How a share of followed requests and counters beside it become a verdict: what the rules of all causes share.
 
 use fingerpost_record::cause::thresholds::MUCH_WORK;
+use fingerpost_record::evidence::{Chain, Held};
 use fingerpost_record::paths::Share;
-use fingerpost_record::{Status, cause, unit::significant};
+use fingerpost_record::reading::{Missing, Name};
+use fingerpost_record::{Evidence, Metric, Status, cause};
 
 use super::facts::Facts;
 use super::places::{Place, Sum};
-use super::wording;
 
-/// What a rule found: the status, the share of the time that the cause is held responsible for, and the figures.
+/// What a rule found: the status, the share of the time that the cause is held responsible for, and the facts.
 pub(super) struct Verdict {
     pub status: Status,
     pub share: f64,
-    pub evidence: Vec<String>,
+    pub evidence: Vec<Evidence>,
     /// Another cause of which is told what requests spend where this one acts as well, so that it is not observed.
     pub told_of: Option<&'static str>,
 }
@@ -27,62 +28,47 @@ pub(crate) const LIKELY: f64 = cause::LIKELY.value;
 /// followed of a cause.
 pub const TOO_LITTLE_FOLLOWED: f64 = cause::NOT_FOLLOWED.value;
 
-/// Why nothing is confirmed where requests were not followed, and what would allow it.
-pub(crate) const NOT_FOLLOWED: &str = "requests could not be followed, so that nothing shows whether they waited for \
-    it; following them needs root, CAP_PERFMON or kernel.perf_event_paranoid=-1, and a readable tracefs";
-
-/// From so many per cent on, tenths of one are not told.
-const WHOLE: f64 = 10.0;
-
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent == 0.0 || percent >= WHOLE {
-        format!("{percent:.0} %")
-    } else {
-        format!("{percent:.1} %")
-    }
+/// The share of these places, where requests were followed.
+pub(super) fn part(f: &Facts, places: &[Place], metric: Metric) -> Option<Evidence> {
+    f.share(places).map(|share| Evidence::share(metric, share))
 }
 
-/// A share with its interval.
-pub(super) fn interval(s: Share) -> String {
-    if s.share <= 0.0 {
-        "0 %".to_owned()
-    } else {
-        format!(
-            "{} ({:.0} to {:.0} %)",
-            percent(s.share),
-            s.low * 100.0,
-            s.high * 100.0
-        )
-    }
-}
-
-/// `text` where requests were followed, with the share of these places for its `{}`.
-pub(super) fn part(f: &Facts, places: &[Place], what: &str) -> Option<String> {
-    f.share(places)
-        .map(|s| format!("{what} is {} of a request", interval(s)))
-}
+/// Holders that are told of one place.
+const MOST_HELD: usize = 3;
+/// Chains that are.
+const MOST_CHAINS: usize = 2;
 
 /// Who had it and by which chains requests came there, the largest of each.
-pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
+pub(super) fn told(sum: Option<&Sum>) -> Vec<Evidence> {
     let Some(sum) = sum else { return Vec::new() };
-    let names: Vec<String> = sum
-        .whom
-        .iter()
-        .take(3)
-        .map(|(who, share)| format!("{} {}", wording::who(who), percent(*share)))
-        .collect();
-    let chains: Vec<String> = sum
-        .chains
-        .iter()
-        .take(2)
-        .map(|((links, end), share)| {
-            format!("{} ({})", wording::chain(links, end), percent(*share))
-        })
-        .collect();
-    let whom = (!names.is_empty()).then(|| format!("the wait was for {}", names.join(", ")));
-    let led = (!chains.is_empty()).then(|| format!("what led to it: {}", chains.join(", and by ")));
-    whom.into_iter().chain(led).collect()
+    let held = Evidence {
+        who: sum
+            .whom
+            .iter()
+            .take(MOST_HELD)
+            .map(|(by, share)| Held {
+                by: by.clone(),
+                share: *share,
+            })
+            .collect(),
+        ..Evidence::of(Metric::HeldBy)
+    };
+    let led = Evidence {
+        chains: sum
+            .chains
+            .iter()
+            .take(MOST_CHAINS)
+            .map(|((links, end), share)| Chain {
+                links: links.clone(),
+                end: end.clone(),
+                share: *share,
+            })
+            .collect(),
+        ..Evidence::of(Metric::LedBy)
+    };
+    let held = (!held.who.is_empty()).then_some(held);
+    let led = (!led.chains.is_empty()).then_some(led);
+    held.into_iter().chain(led).collect()
 }
 
 /// The share of requests' time that could not be followed; all of it where none was.
@@ -93,19 +79,15 @@ fn not_followed(f: &Facts) -> f64 {
 }
 
 /// That so much could not be followed that a cause may be in it.
-fn may_be_unseen(not_followed: f64) -> String {
-    format!(
-        "{} of the requests' time could not be followed, and may have been this",
-        percent(not_followed)
-    )
+fn may_be_unseen(not_followed: f64) -> Evidence {
+    Evidence::figure(Metric::MayBeNotFollowed, not_followed).beside(TOO_LITTLE_FOLLOWED)
 }
 
 /// That a share's interval reaches further than its middle says.
-fn undecided(share: Share) -> String {
-    format!(
-        "its interval reaches {}: that neither clears nor accuses",
-        percent(share.high)
-    )
+fn undecided(share: Share, accuses: f64) -> Evidence {
+    Evidence::share(Metric::ShareOfTime, share)
+        .beside(accuses)
+        .undecided()
 }
 
 /// The verdict on a share of followed requests: confirmed where `proof` holds and the whole interval is large, likely
@@ -116,10 +98,10 @@ pub(super) fn judged(
     share: Option<Share>,
     proof: bool,
     points: bool,
-    mut evidence: Vec<String>,
+    mut evidence: Vec<Evidence>,
 ) -> Option<Verdict> {
     let Some(share) = share else {
-        evidence.push(NOT_FOLLOWED.to_owned());
+        evidence.push(Evidence::of(Metric::NotFollowed));
         return points.then_some(Verdict {
             status: Status::Likely,
             share: 0.0,
@@ -131,18 +113,13 @@ pub(super) fn judged(
     let unseen = not_followed > TOO_LITTLE_FOLLOWED;
     let (status, why) = match share {
         s if s.low >= CONFIRMED && proof && unseen => {
-            let (unseen, most) = (percent(not_followed), percent(TOO_LITTLE_FOLLOWED));
-            (
-                Status::Likely,
-                Some(format!(
-                    "{unseen} of the requests' time could not be followed: above {most} no cause is confirmed"
-                )),
-            )
+            let why = Evidence::figure(Metric::TooLittleFollowed, not_followed);
+            (Status::Likely, Some(why.beside(TOO_LITTLE_FOLLOWED)))
         }
         s if s.low >= CONFIRMED && proof => (Status::Confirmed, None),
         s if s.share >= LIKELY && proof => (Status::Likely, None),
         // What is ruled out by its share must be small with its whole interval, and not in what nobody could see.
-        s if s.high >= CONFIRMED && proof => (Status::NotObserved, Some(undecided(s))),
+        s if s.high >= CONFIRMED && proof => (Status::NotObserved, Some(undecided(s, CONFIRMED))),
         _ if unseen && proof => (Status::NotObserved, Some(may_be_unseen(not_followed))),
         _ => (Status::RuledOut, None),
     };
@@ -165,7 +142,7 @@ pub(super) fn judged(
 pub(super) fn doubted(
     f: &Facts,
     share: Option<Share>,
-    doubt: Option<String>,
+    doubt: Option<Evidence>,
     verdict: Option<Verdict>,
 ) -> Option<Verdict> {
     let mut v = verdict?;
@@ -180,43 +157,62 @@ pub(super) fn doubted(
 }
 
 /// Why a count does not clear: with its interval it reaches what accuses.
-pub(super) fn reaches(what: &str, high: f64, limit: f64) -> Option<String> {
-    let may = format!("with its interval {what} may be {}", significant(high));
-    (high >= limit).then(|| {
-        format!(
-            "{may}, and {} would accuse: that neither clears nor accuses",
-            significant(limit)
-        )
+pub(super) fn reaches(what: Metric, high: f64, limit: f64) -> Option<Evidence> {
+    (high >= limit).then(|| Evidence {
+        high: Some(high),
+        ..Evidence::of(what).beside(limit).undecided()
     })
 }
 
 /// Why a share does not clear that is less than much by its middle.
-pub(super) fn may_be_much(f: &Facts, share: Share) -> Option<String> {
+pub(super) fn may_be_much(f: &Facts, share: Share) -> Option<Evidence> {
     let not_followed = not_followed(f);
     if not_followed > TOO_LITTLE_FOLLOWED {
         return Some(may_be_unseen(not_followed));
     }
-    (share.share < MUCH_WORK.value && share.high >= MUCH_WORK.value).then(|| undecided(share))
+    (share.share < MUCH_WORK.value && share.high >= MUCH_WORK.value)
+        .then(|| undecided(share, MUCH_WORK.value))
 }
 
 /// A verdict that one run cannot prove: confirmed becomes likely, with the reason.
-pub(super) fn at_most_likely(verdict: Option<Verdict>, why: &str) -> Option<Verdict> {
+pub(super) fn at_most_likely(verdict: Option<Verdict>, why: Metric) -> Option<Verdict> {
     let mut v = verdict?;
     if v.status == Status::Confirmed {
         v.status = Status::Likely;
-        v.evidence.push(why.to_owned());
+        v.evidence.push(Evidence::of(why));
     }
     Some(v)
 }
 
-/// A verdict without a reading that tells the cause from another: nothing is confirmed, and it is said what is missing.
-pub(super) fn without(missing: bool, what: &str, verdict: Option<Verdict>) -> Option<Verdict> {
+/// A verdict without readings that tell the cause from another: nothing is confirmed, and it is said what is missing.
+pub(super) fn without(
+    f: &Facts,
+    readings: &[Name],
+    other: &str,
+    verdict: Option<Verdict>,
+) -> Option<Verdict> {
     let mut v = verdict?;
-    if missing && v.status.accuses() {
+    if readings.iter().all(|name| f.known(*name).is_none()) && v.status.accuses() {
         v.status = Status::Likely;
-        v.evidence.push(what.to_owned());
+        let missing = readings.iter().map(|name| missing(f, *name)).collect();
+        v.evidence.push(Evidence {
+            missing,
+            ..Evidence::of(Metric::Missing).about(other)
+        });
     }
     Some(v)
+}
+
+/// A reading that is not known, and why.
+pub(super) fn missing(f: &Facts, name: Name) -> Missing {
+    let of = f
+        .readings
+        .and_then(|readings| readings.why_missing(name.as_str()));
+    Missing {
+        reading: name.into(),
+        of: of.into_iter().collect(),
+        compared: false,
+    }
 }
 
 /// A verdict that another cause, which is there, keeps from being one: what is more than little with its whole interval
@@ -232,18 +228,13 @@ pub(super) fn told_of(
     if is_there && much && v.status == Status::RuledOut {
         (v.status, v.share) = (Status::NotObserved, 0.0);
         v.told_of = Some(other);
-        let told = format!(
-            "what is waited there is told of {other} ({})",
-            cause::label(other)
-        );
-        v.evidence.push(format!(
-            "{told}: how much would be left without that is not known"
-        ));
+        v.evidence
+            .push(Evidence::of(Metric::CountedFor).about(other));
     }
     Some(v)
 }
 
-pub(super) fn ruled_out(evidence: Vec<String>) -> Option<Verdict> {
+pub(super) fn ruled_out(evidence: Vec<Evidence>) -> Option<Verdict> {
     Some(Verdict {
         status: Status::RuledOut,
         share: 0.0,
@@ -252,22 +243,14 @@ pub(super) fn ruled_out(evidence: Vec<String>) -> Option<Verdict> {
     })
 }
 
-/// The threshold of a cause that has one.
-pub(super) fn limit(of: &str) -> f64 {
-    cause::cause(of)
-        .and_then(|c| c.thresholds.first())
-        .map_or(f64::NAN, |t| t.value)
-}
-
 /// What followed requests spent in the places where a cause acts.
 pub(super) fn share_of(f: &Facts, of: &str) -> Option<Share> {
     f.share(cause::cause(of)?.places)
 }
 
 /// Whose total between this prefix and this suffix is the largest.
-pub(super) fn mostly(f: &Facts, prefix: &str, suffix: &str) -> String {
-    let name = f
-        .readings
-        .and_then(|readings| readings.largest(prefix, suffix));
-    name.map_or(String::new(), |name| format!(", most of it “{name}”"))
+pub(super) fn mostly(f: &Facts, prefix: &str, suffix: &str) -> Option<String> {
+    f.readings
+        .and_then(|readings| readings.largest(prefix, suffix))
+        .map(str::to_owned)
 }

@@ -3,7 +3,7 @@
 //! Pure: computed from what runs have on record, without a clock and without chance. Of one side: from the requests
 //! that were followed ([`fingerpost_record::Paths`]), the totals that observers wrote ([`Readings`]) and the figures of
 //! the step ([`StepFigures`]) to a budget and findings ([`explain`]). Of two sides: from what each knows of its
-//! workload steps ([`Evidence`]) to the way from one budget to the other and the causes of the difference ([`sides`]).
+//! workload steps ([`KnownSide`]) to the way from one budget to the other and the causes of the difference ([`sides`]).
 //! The names of the totals are listed in `docs/observers.md`.
 
 mod budget;
@@ -45,7 +45,7 @@ pub use judging::TOO_LITTLE_FOLLOWED;
 pub use rules_io::packets_lost;
 pub use slow::slow_ones;
 pub use step::{STEP, StepFigures};
-pub use steps::{Evidence, Steps};
+pub use steps::{KnownSide, Steps};
 pub use suspects::suspects;
 pub use threads::threads;
 

@@ -1,5 +1,6 @@
 //! How soon programs touched the memory that they asked for, in words.
 
+use fingerpost_record::reading::{Name, name};
 use fingerpost_record::{Readings, Unit};
 
 /// Fewer mappings than this tell nothing.
@@ -17,18 +18,18 @@ pub struct Mapped {
 
 /// From the totals of the observer `mappings`; nothing where there were none, or too few.
 pub fn mapped(readings: &Readings) -> Option<Mapped> {
-    let total = |name: &str| readings.known(name);
-    let count = total("mappings.anonymous")? - total("mappings.cut")?;
+    let total = |name: Name| readings.known(name);
+    let count = total(name::MAPPINGS_ANONYMOUS)? - total(name::MAPPINGS_CUT)?;
     if count < LEAST {
         return None;
     }
-    let untouched = total("mappings.freed_untouched")? + total("mappings.never_touched")?;
+    let untouched = total(name::MAPPINGS_FREED_UNTOUCHED)? + total(name::MAPPINGS_NEVER_TOUCHED)?;
     let (at_once, other) = (
-        total("mappings.touched.within.100us")?,
-        total("mappings.touched.other_page")?,
+        total(name::MAPPINGS_TOUCHED_WITHIN_100US)?,
+        total(name::MAPPINGS_TOUCHED_OTHER_PAGE)?,
     );
     let [at_once, other, none] = [at_once, other, untouched].map(|of| (of / count).min(1.0));
-    let half = Unit::Nanoseconds.format(total("mappings.touched.after.median.seconds")? * 1e9);
+    let half = Unit::Nanoseconds.format(total(name::MAPPINGS_TOUCHED_AFTER_MEDIAN_SECONDS)? * 1e9);
     let [first, second, third] = [at_once, other, none].map(|share| share * 100.0);
     let sentence = format!(
         "of {count:.0} anonymous mappings {first:.0} % had their first page touched within 100 µs, {second:.0} % \

@@ -4,12 +4,14 @@
 //! verdict needs its interval. Counters tell causes apart that act in one place. Where requests could not be followed,
 //! counters that point to a cause make it likely, and nothing makes it confirmed.
 
+use fingerpost_record::cause::id;
 use fingerpost_record::cause::thresholds::{
-    CPUS_FULL, CPUS_IDLE, LITTLE_OF_CPUS, MOST_OF_WAITING, MUCH_OF_CPUS, MUCH_WORK,
+    CLIENT_FULL, CPUS_FULL, CPUS_IDLE, LITTLE_OF_CPUS, LOW_WEIGHT, MOST_OF_WAITING, MUCH_OF_CPUS,
+    MUCH_WORK, PERIODS_CUT, SERVER_BUSY,
 };
 use fingerpost_record::paths::Share;
-use fingerpost_record::text::counted;
-use fingerpost_record::{Status, unit::significant};
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Metric, Status};
 
 use super::counts;
 use super::facts::{Facts, sum};
@@ -31,72 +33,51 @@ const CPU: [Place; 5] = [
 ];
 
 fn throttled(f: &Facts) -> bool {
-    f.known("throttle.seconds").is_some_and(|s| s > 0.0)
+    f.known(name::THROTTLE_SECONDS).is_some_and(|s| s > 0.0)
         && f.throttled_periods
-            .is_none_or(|share| share >= limit("cpu.quota"))
+            .is_none_or(|share| share >= PERIODS_CUT.value)
 }
 
 /// Where nobody read the throttled time, nothing tells the cause from a quota.
 fn beside_a_quota(f: &Facts, verdict: Option<Verdict>) -> Option<Verdict> {
-    let why = "throttle.seconds is not known: a quota that stops the server would fit as well";
-    without(f.known("throttle.seconds").is_none(), why, verdict)
+    without(f, &[name::THROTTLE_SECONDS], id::CPU_QUOTA, verdict)
 }
 
 /// A thread that a quota stopped is ready to run, whoever has the CPU meanwhile; what a named process had is that
 /// process's.
 fn quota(f: &Facts) -> Option<Verdict> {
-    let quota = f.known("cgroup.cpu_quota.cpus");
-    let limit = quota.map_or("no quota is set".to_owned(), |q| {
-        format!("a quota of {} CPUs is set", significant(q))
-    });
+    let limit = Evidence {
+        value: f.known(name::CGROUP_CPU_QUOTA_CPUS),
+        ..Evidence::of(Metric::Quota)
+    };
     if !throttled(f) {
-        let stopped = f.known("throttle.seconds")?;
-        let verdict = ruled_out(vec![format!(
-            "{limit}, and it stopped the server for {} s",
-            significant(stopped)
-        )]);
+        let stopped = f.known(name::THROTTLE_SECONDS)?;
+        let verdict = ruled_out(vec![limit, Evidence::figure(Metric::Throttled, stopped)]);
         // So many periods were cut short of so many.
-        let cut = f.known("throttle.throttled_periods");
+        let cut = f.known(name::THROTTLE_THROTTLED_PERIODS);
         let most = cut
             .zip(f.throttled_periods)
             .filter(|(cut, share)| *cut > 0.0 && *share > 0.0);
         let most = most
             .map(|(cut, share)| counts::interval(cut)[1] * share / cut)
             .filter(|_| stopped > 0.0);
-        let doubt = most.and_then(|most| {
-            reaches(
-                "the share of periods that it cut short",
-                most,
-                self::limit("cpu.quota"),
-            )
-        });
+        let doubt = most.and_then(|most| reaches(Metric::PeriodsCut, most, PERIODS_CUT.value));
         return doubted(f, f.share(&CPU), doubt, verdict);
     }
-    let cut = f.throttled_periods.map_or(String::new(), |share| {
-        format!("cut {} of its periods short and ", percent(share))
-    });
-    let levels = |above: f64| {
-        if above > 1.0 {
-            format!("{above} levels")
-        } else {
-            "one level".to_owned()
-        }
-    };
-    let whose = f
-        .known("throttle.levels_above")
-        .filter(|above| *above > 0.0);
-    let whose = whose.map_or(String::new(), |above| {
-        format!(
-            ", by the quota of a control group {} above the server's own",
-            levels(above)
-        )
-    });
-    let stopped = significant(f.known("throttle.seconds").unwrap_or(0.0));
-    let mut evidence = vec![format!(
-        "{limit}; it {cut}stopped CPUs for {stopped} s{whose}"
-    )];
-    evidence.extend(part(f, &CPU, "waiting for a CPU"));
-    let verdict = judged(f, share_of(f, "cpu.quota"), true, true, evidence.clone())?;
+    let mut evidence = vec![limit];
+    evidence.extend(
+        f.throttled_periods
+            .map(|share| Evidence::figure(Metric::PeriodsCut, share)),
+    );
+    let stopped = f.known(name::THROTTLE_SECONDS).unwrap_or(0.0);
+    evidence.push(Evidence::figure(Metric::Throttled, stopped));
+    evidence.extend(
+        f.known(name::THROTTLE_LEVELS_ABOVE)
+            .filter(|above| *above > 0.0)
+            .map(|above| Evidence::figure(Metric::QuotaLevelsAbove, above)),
+    );
+    evidence.extend(part(f, &CPU, Metric::CpuWait));
+    let verdict = judged(f, share_of(f, id::CPU_QUOTA), true, true, evidence.clone())?;
     // On a busy machine others have the CPUs while the quota stops the server: their part of the waiting is not proof,
     // and does not clear it.
     let all = f
@@ -114,43 +95,38 @@ fn quota(f: &Facts) -> Option<Verdict> {
             low: all.low * part,
             ..all
         };
-        evidence.push(format!(
-            "the server stood still for {} of the time, whoever ran then",
-            percent(stopped)
-        ));
+        evidence.push(Evidence::figure(Metric::StoodStill, stopped));
         return judged(f, Some(share), true, true, evidence);
     }
     if verdict.status != Status::RuledOut {
         return Some(verdict);
     }
-    let why = "others had the CPUs while it stopped the server; how much of that waiting was the quota's shows without it";
-    at_most_likely(judged(f, Some(all), true, true, evidence), why)
+    at_most_likely(
+        judged(f, Some(all), true, true, evidence),
+        Metric::OthersRanWhileStopped,
+    )
 }
 
 /// The share of the time for which the server stood still because of a quota. The kernel adds up the stops of all CPUs:
 /// of as many as the server uses while nothing stops it, which are those that it used and those that were stopped, and
 /// one at least.
 fn stood_still(f: &Facts) -> Option<f64> {
-    let (stops, used) = (f.a_second("throttle.seconds")?, f.server_cpus?);
+    let (stops, used) = (f.a_second(name::THROTTLE_SECONDS)?, f.server_cpus?);
     Some(stops / (stops + used).max(1.0))
 }
 
 fn affinity(f: &Facts) -> Option<Verdict> {
-    let (may, all) = (f.known("server.cpus_allowed")?, f.cpus?);
-    let allowed = format!("the server may use {may} of {all} CPUs");
+    let (may, all) = (f.known(name::SERVER_CPUS_ALLOWED)?, f.cpus?);
+    let allowed = Evidence::figure(Metric::CpusAllowed, may).out_of(all);
     if may >= all {
         return ruled_out(vec![allowed]);
     }
     let mut evidence = vec![allowed];
-    evidence.extend(part(
-        f,
-        &[Place::CpuIdle],
-        "waiting for a CPU while one idled",
-    ));
+    evidence.extend(part(f, &[Place::CpuIdle], Metric::CpuWaitIdle));
     let full = f
         .server_cpus
         .is_some_and(|used| used > CPUS_FULL.value * may);
-    let share = share_of(f, "cpu.affinity");
+    let share = share_of(f, id::CPU_AFFINITY);
     let verdict = judged(
         f,
         share,
@@ -158,29 +134,24 @@ fn affinity(f: &Facts) -> Option<Verdict> {
         full && f.idle.is_some_and(|idle| idle > CPUS_IDLE.value),
         evidence,
     );
-    beside_a_quota(f, told_of("cpu.quota", throttled(f), share, verdict))
+    beside_a_quota(f, told_of(id::CPU_QUOTA, throttled(f), share, verdict))
 }
 
 fn lowered(f: &Facts) -> bool {
-    f.known("server.nice").is_some_and(|nice| nice > 0.0)
-        || f.weight.is_some_and(|w| w < limit("cpu.priority"))
+    f.known(name::SERVER_NICE).is_some_and(|nice| nice > 0.0)
+        || f.weight.is_some_and(|w| w < LOW_WEIGHT.value)
 }
 
 /// What speaks for other processes on the CPUs, whether by contention or by priority.
-fn others(f: &Facts) -> (Option<Share>, bool, Vec<String>) {
-    let mut evidence: Vec<String> = part(
-        f,
-        &[Place::CpuOther],
-        "waiting for a CPU that another process had",
-    )
-    .into_iter()
-    .collect();
+fn others(f: &Facts) -> (Option<Share>, bool, Vec<Evidence>) {
+    let mut evidence: Vec<Evidence> = part(f, &[Place::CpuOther], Metric::CpuWaitOthers)
+        .into_iter()
+        .collect();
     evidence.extend(told(f.place(Place::CpuOther)));
-    let most = || mostly(f, "other.cpu.", ".seconds");
-    evidence.extend(
-        f.other_cpus
-            .map(|n| format!("other processes used {} CPUs{}", significant(n), most())),
-    );
+    evidence.extend(f.other_cpus.map(|n| Evidence {
+        name: mostly(f, "other.cpu.", ".seconds"),
+        ..Evidence::figure(Metric::OtherCpus, n)
+    }));
     let much = f
         .other_cpus
         .zip(f.cpus)
@@ -210,76 +181,66 @@ fn contention(f: &Facts) -> Option<Verdict> {
         {
             ruled_out(evidence)
         }
-        verdict if throttled(f) => at_most_likely(
-            verdict,
-            "a quota stopped the server meanwhile: other processes that ran then took nothing from it",
-        ),
+        verdict if throttled(f) => at_most_likely(verdict, Metric::QuotaStoppedMeanwhile),
         verdict => verdict,
     };
-    let unranked = f.known("server.nice").is_none() && f.weight.is_none();
-    let no_rank = "neither server.nice nor cgroup.cpu_weight is known: a lower priority of the server would fit as well";
-    let verdict = without(
-        unranked,
-        no_rank,
-        told_of("cpu.priority", lowered(f), share, verdict),
-    );
+    // The weight is known where its version is.
+    let told = told_of(id::CPU_PRIORITY, lowered(f), share, verdict);
+    let verdict = if f.weight.is_some() {
+        told
+    } else {
+        without(
+            f,
+            &[name::SERVER_NICE, name::CGROUP_CPU_WEIGHT_VERSION],
+            id::CPU_PRIORITY,
+            told,
+        )
+    };
     beside_a_quota(f, verdict)
 }
 
 fn priority(f: &Facts) -> Option<Verdict> {
-    let nice = f.known("server.nice");
+    let nice = f.known(name::SERVER_NICE);
     if nice.is_none() && f.weight.is_none() {
         return None;
     }
-    let nice = nice.map(|n| format!("the server's nice value is {n}"));
-    let weight = f
-        .weight
-        .map(|w| format!("its CPU weight {} of the usual", percent(w)));
-    let rank = [nice, weight]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(", ");
+    let nice = nice.map(|n| Evidence::figure(Metric::Nice, n));
+    let weight = f.weight.map(|w| Evidence::figure(Metric::CpuWeight, w));
+    let rank: Vec<Evidence> = nice.into_iter().chain(weight).collect();
     if !lowered(f) {
-        return ruled_out(vec![rank]);
+        return ruled_out(rank);
     }
-    let (share, points, mut evidence) = others(f);
-    evidence.insert(0, rank);
+    let (share, points, others) = others(f);
+    let evidence = [rank, others].concat();
     judged(f, share, true, points, evidence)
 }
 
 /// More runnable threads than CPUs: a fact about the load, not yet a fault. CPUs that the server leaves idle are not
 /// saturated, however its threads happen to wait for one another's.
 fn saturated(f: &Facts) -> Option<Verdict> {
-    let may = f.known("server.cpus_allowed").or(f.cpus)?;
-    let (share, used) = (share_of(f, "cpu.saturated")?, f.server_cpus?);
-    let mut evidence = vec![format!(
-        "waiting for a CPU that the server itself had is {} of a request",
-        interval(share)
-    )];
-    evidence.push(format!(
-        "the server used {} of {may} CPUs",
-        significant(used)
-    ));
+    let may = f.known(name::SERVER_CPUS_ALLOWED).or(f.cpus)?;
+    let (share, used) = (share_of(f, id::CPU_SATURATED)?, f.server_cpus?);
+    let mut evidence = vec![
+        Evidence::share(Metric::CpuWaitServer, share),
+        Evidence::figure(Metric::ServerCpus, used).out_of(may),
+    ];
     evidence.extend(
         f.idle
-            .map(|idle| format!("{} of all CPU time was idle", percent(idle))),
+            .map(|idle| Evidence::figure(Metric::CpuIdleShare, idle)),
     );
-    let enough = limit("cpu.saturated") * may;
+    let enough = SERVER_BUSY.value * may;
     if used < enough {
-        let doubt = reaches(
-            "the number of CPUs that the server used",
-            f.busy_cpus(used)[1],
-            enough,
-        );
+        let doubt = reaches(Metric::ServerCpus, f.busy_cpus(used)[1], enough);
         return doubted(f, Some(share), doubt, ruled_out(evidence));
     }
     let verdict = at_most_likely(
         judged(f, Some(share), !throttled(f), false, evidence),
-        "the load asks for more CPUs than there are; whether its work is more than it should be shows in a comparison \
-         of two runs",
+        Metric::LoadAsksForMore,
     );
-    beside_a_quota(f, told_of("cpu.quota", throttled(f), Some(share), verdict))
+    beside_a_quota(
+        f,
+        told_of(id::CPU_QUOTA, throttled(f), Some(share), verdict),
+    )
 }
 
 fn filtered(f: &Facts) -> bool {
@@ -287,24 +248,18 @@ fn filtered(f: &Facts) -> bool {
 }
 
 /// What of the server's own code is seccomp filters' work: they run before a call's entry is traced.
-fn entering(f: &Facts) -> Option<(Share, String)> {
+fn entering(f: &Facts) -> Option<(Share, Vec<Evidence>)> {
     let (entering, user) = (
         f.entering.filter(|_| filtered(f))?,
         f.share(&[Place::User])?,
     );
-    let (part, micros) = (entering.part(user), |s: f64| {
-        format!("{} µs", significant(s * 1e6))
-    });
+    let part = entering.part(user);
+    let outside =
+        Evidence::figure(Metric::OutsideOfCalls, entering.outside()).out_of(entering.traced_user);
     let each = entering
         .per_call()
-        .map_or(String::new(), |s| format!(", {} a call", micros(s)));
-    let text = format!(
-        "of {} that the trace sees outside of calls, ticks count {} as the kernel's{each}: seccomp filters run before \
-         a call's entry is traced",
-        micros(entering.traced_user),
-        micros(entering.outside())
-    );
-    (part.share > 0.0).then_some((part, text))
+        .map(|s| Evidence::figure(Metric::OutsideOfOneCall, s));
+    (part.share > 0.0).then(|| (part, std::iter::once(outside).chain(each).collect()))
 }
 
 fn work(f: &Facts) -> Option<Verdict> {
@@ -313,15 +268,12 @@ fn work(f: &Facts) -> Option<Verdict> {
     let share = filters
         .as_ref()
         .map_or(traced, |(part, _)| less(traced, *part));
-    let mut evidence = vec![format!(
-        "the server's own code is {} of a request",
-        interval(share)
-    )];
-    evidence.extend(filters.map(|(_, text)| text));
+    let mut evidence = vec![Evidence::share(Metric::OwnCode, share)];
+    evidence.extend(filters.into_iter().flat_map(|(_, facts)| facts));
     evidence.extend(
         f.server_cpus
             .zip(f.cpus)
-            .map(|(used, all)| format!("the server used {} of {all} CPUs", significant(used))),
+            .map(|(used, all)| Evidence::figure(Metric::ServerCpus, used).out_of(all)),
     );
     // Work is what a server is for: only a comparison can tell whether it is too much.
     at_most_likely(
@@ -337,7 +289,7 @@ fn work(f: &Facts) -> Option<Verdict> {
                 evidence,
             ),
         ),
-        "whether that is more than it should be shows in a comparison of two runs",
+        Metric::WorkNeedsComparison,
     )
 }
 
@@ -354,18 +306,15 @@ fn less(of: Share, part: Share) -> Share {
 
 /// Without a count of the calls nothing tells a slow call from many.
 fn system_calls(f: &Facts) -> Option<Verdict> {
-    let (mut share, calls) = (share_of(f, "syscall.entry")?, f.calls?);
+    let (mut share, calls) = (share_of(f, id::SYSCALL_ENTRY)?, f.calls?);
     let filters = entering(f);
     filters.iter().for_each(|(part, _)| add(&mut share, part));
-    let mut evidence = vec![format!("the kernel is {} of a request", interval(share))];
-    evidence.extend(filters.map(|(_, text)| text));
-    evidence.push(format!(
-        "{} system calls per transaction",
-        significant(calls)
-    ));
+    let mut evidence = vec![Evidence::share(Metric::KernelTime, share)];
+    evidence.extend(filters.into_iter().flat_map(|(_, facts)| facts));
+    evidence.push(Evidence::figure(Metric::Calls, calls));
     evidence.extend(
         f.seccomp_filters
-            .map(|n| format!("{n} seccomp filters on the server")),
+            .map(|n| Evidence::figure(Metric::SeccompFilters, n)),
     );
     let proof = filtered(f) || share.share >= MUCH_WORK.value;
     at_most_likely(
@@ -375,35 +324,31 @@ fn system_calls(f: &Facts) -> Option<Verdict> {
             may_be_much(f, share),
             judged(f, Some(share), proof, false, evidence),
         ),
-        "whether a call takes longer than it should shows in a comparison of two runs",
+        Metric::CallsNeedComparison,
     )
 }
 
 /// Somebody who traces or audits the server, or all of the machine: each of its calls, switches or functions then does
 /// work for them.
 fn trace(f: &Facts) -> Option<Verdict> {
-    let events = f.known("tracing.events").zip(f.known("tracing.tracers"));
+    let events = f
+        .known(name::TRACING_EVENTS)
+        .zip(f.known(name::TRACING_TRACERS));
     let watched = [
-        (
-            f.known("server.traced"),
-            "of the server's processes are being traced (ptrace)",
-        ),
-        (f.known("audit.rules"), "audit rules are loaded"),
-        (events.map(|on| on.0), "trace events are switched on"),
-        (events.map(|on| on.1), "tracers are switched on"),
-        (
-            f.known("tracing.programs"),
-            "programs in the kernel trace for others",
-        ),
+        (f.known(name::SERVER_TRACED), Metric::TracedProcesses),
+        (f.known(name::AUDIT_RULES), Metric::AuditRules),
+        (events.map(|on| on.0), Metric::TraceEvents),
+        (events.map(|on| on.1), Metric::Tracers),
+        (f.known(name::TRACING_PROGRAMS), Metric::TracingPrograms),
     ];
     let on = watched.iter().any(|(n, _)| n.is_some_and(|n| n > 0.0));
     // Where some of it could not be seen, nothing clears it.
     if !on && watched.iter().any(|(n, _)| n.is_none()) {
         return None;
     }
-    let mut evidence: Vec<String> = watched
+    let mut evidence: Vec<Evidence> = watched
         .iter()
-        .filter_map(|(n, words)| Some(format!("{} {words}", (*n)?)))
+        .filter_map(|(n, metric)| Some(Evidence::figure(*metric, (*n)?)))
         .collect();
     if !on {
         return ruled_out(evidence);
@@ -411,30 +356,28 @@ fn trace(f: &Facts) -> Option<Verdict> {
     evidence.extend(part(
         f,
         &[Place::Kernel, Place::Making],
-        "the kernel, where that work is done,",
+        Metric::TracedKernel,
     ));
     at_most_likely(
-        judged(f, share_of(f, "kernel.trace"), true, true, evidence),
-        "how much of the kernel's time it costs shows in a comparison with a run without it",
+        judged(f, share_of(f, id::KERNEL_TRACE), true, true, evidence),
+        Metric::TracingNeedsComparison,
     )
 }
 
 fn mitigation(f: &Facts) -> Option<Verdict> {
     let mitigated = [
-        "server.store_bypass.mitigated",
-        "server.indirect_branch.mitigated",
+        name::SERVER_STORE_BYPASS_MITIGATED,
+        name::SERVER_INDIRECT_BRANCH_MITIGATED,
     ]
     .map(|name| f.known(name));
-    if sum(mitigated)? <= 0.0 {
-        return ruled_out(vec![
-            "no optional speculation mitigation is on for the server's tasks".into(),
-        ]);
+    let on = sum(mitigated)?;
+    let mut evidence = vec![Evidence::figure(Metric::TaskMitigations, on)];
+    if on <= 0.0 {
+        return ruled_out(evidence);
     }
     let code = [Place::User, Place::Kernel, Place::Making];
-    let mut evidence =
-        vec!["an optional speculation mitigation is on for the server's tasks".to_owned()];
-    evidence.extend(part(f, &code, "code, which it slows,"));
-    let mut v = judged(f, share_of(f, "cpu.mitigation"), true, true, evidence)?;
+    evidence.extend(part(f, &code, Metric::SlowedCode));
+    let mut v = judged(f, share_of(f, id::CPU_MITIGATION), true, true, evidence)?;
     if v.status == Status::Confirmed {
         v.status = Status::Likely;
     }
@@ -444,98 +387,75 @@ fn mitigation(f: &Facts) -> Option<Verdict> {
 }
 
 fn creation(f: &Facts) -> Option<Verdict> {
-    let share = share_of(f, "process.creation")?;
-    let mut evidence = vec![format!(
-        "making processes and threads is {} of a request",
-        interval(share)
-    )];
+    let share = share_of(f, id::PROCESS_CREATION)?;
+    let mut evidence = vec![Evidence::share(Metric::TaskCreation, share)];
     // Calls are counted in windows and scaled up; the kernel counts all that the whole machine made.
-    let made = sum(["clone", "clone3", "fork", "vfork"]
-        .map(|call| f.known(&format!("server.call.{call}.count"))));
+    let made = sum(["clone", "clone3", "fork", "vfork"].map(|call| f.called(call)));
     let made = made
-        .map(|n| f.known("machine.forks").map_or(n, |all| n.min(all)))
+        .map(|n| f.known(name::MACHINE_FORKS).map_or(n, |all| n.min(all)))
         .and_then(|n| f.per_transaction(n));
-    evidence.extend(made.map(|n| {
-        format!(
-            "{} processes or threads made per transaction",
-            significant(n)
-        )
-    }));
+    evidence.extend(made.map(|n| Evidence::figure(Metric::TasksMade, n)));
     judged(f, Some(share), true, false, evidence)
 }
 
 fn lock(f: &Facts) -> Option<Verdict> {
-    let share = share_of(f, "app.lock")?;
-    let mut evidence = vec![format!(
-        "waiting for a lock whose holder works or sleeps is {} of a request",
-        interval(share)
-    )];
+    let share = share_of(f, id::APP_LOCK)?;
+    let mut evidence = vec![Evidence::share(Metric::LockWait, share)];
     evidence.extend(told(f.place(Place::Lock)));
     if let Some(s) = f.scaling {
-        let (clients, best, kept) = (
-            counted(s.best_clients as u64, "client"),
-            significant(s.best),
-            percent(s.kept),
-        );
-        let most = s.most_clients;
-        evidence.push(format!(
-            "throughput is best with {clients} ({best}/s); with {most} it is {kept} of that"
-        ));
+        evidence.push(Evidence::figure(Metric::BestThroughput, s.best).out_of(s.best_clients));
+        evidence.push(Evidence::figure(Metric::ThroughputKept, s.kept).out_of(s.most_clients));
     }
     judged(f, Some(share), true, false, evidence)
 }
 
 fn query_cache(f: &Facts) -> Option<Verdict> {
-    if !f.query_cache? {
-        return ruled_out(vec!["the query cache is off".into()]);
+    let on = f.query_cache?;
+    let cache = Evidence::figure(Metric::QueryCache, f64::from(u8::from(on)));
+    if !on {
+        return ruled_out(vec![cache]);
     }
-    let share = share_of(f, "app.query_cache")?;
-    let waited = format!("waiting for a lock is {} of a request", interval(share));
-    let figures = format!("the query cache is on: one lock that every query passes; {waited}");
+    let share = share_of(f, id::APP_QUERY_CACHE)?;
+    let waited = Evidence::share(Metric::QueryCacheLock, share);
     at_most_likely(
-        judged(f, Some(share), true, false, vec![figures]),
-        "run it with the query cache off: if the lock goes, it was the cache's",
+        judged(f, Some(share), true, false, vec![cache, waited]),
+        Metric::QueryCacheNeedsExperiment,
     )
 }
 
 fn wait(f: &Facts) -> Option<Verdict> {
-    let share = share_of(f, "app.wait")?;
-    let mut evidence = vec![format!(
-        "sleeping until a time that the server set itself is {} of a request",
-        interval(share)
-    )];
+    let share = share_of(f, id::APP_WAIT)?;
+    let mut evidence = vec![Evidence::share(Metric::TimerWait, share)];
     evidence.extend(told(f.place(Place::Sleeping)));
     judged(f, Some(share), true, false, evidence)
 }
 
 fn client(f: &Facts) -> Option<Verdict> {
-    let mut evidence: Vec<String> = f.client_saturated.iter().cloned().collect();
+    let says = |text: &String| Evidence::of(Metric::ClientSaysLimit).saying(text);
+    let mut evidence: Vec<Evidence> = f.client_saturated.iter().map(says).collect();
     evidence.extend(part(
         f,
         &[Place::Client, Place::CpuClient],
-        "the client, and waiting for a CPU that it had,",
+        Metric::ClientTime,
     ));
     evidence.extend(
         f.client_busy
-            .map(|busy| format!("the client used {} of its CPUs", percent(busy))),
+            .map(|busy| Evidence::figure(Metric::ClientCpus, busy)),
     );
     evidence.extend(
-        (f.client_errors > 0.0).then(|| format!("{} errors in the client", f.client_errors)),
+        (f.client_errors > 0.0).then(|| Evidence::figure(Metric::ClientErrors, f.client_errors)),
     );
-    let share = share_of(f, "client.saturated");
+    let share = share_of(f, id::CLIENT_SATURATED);
     if evidence.is_empty()
         || share.is_none()
             && f.client_saturated.is_none()
-            && f.client_busy
-                .is_none_or(|busy| busy <= limit("client.saturated"))
+            && f.client_busy.is_none_or(|busy| busy <= CLIENT_FULL.value)
     {
         return None;
     }
     // A client that says that it was the limit is, even where its own part of a request is small.
     let told = f.client_saturated.is_some();
-    let busy = f
-        .client_busy
-        .is_some_and(|busy| busy > limit("client.saturated"))
+    let busy = f.client_busy.is_some_and(|busy| busy > CLIENT_FULL.value)
         && share.is_some_and(|s| s.share > MUCH_WORK.value);
     let least = |s: Share| {
         if told {
@@ -559,32 +479,27 @@ fn client(f: &Facts) -> Option<Verdict> {
     );
     let doubt = match f.client_busy {
         // CPUs that it used of those that it could: without their number, as if it were one.
-        Some(busy) => reaches(
-            "the share of its CPUs that it used",
-            f.busy_cpus(busy)[1],
-            limit("client.saturated"),
-        ),
-        None => Some("how much of its CPUs it used is not known".to_owned()),
+        Some(busy) => reaches(Metric::ClientCpus, f.busy_cpus(busy)[1], CLIENT_FULL.value),
+        None => Some(Evidence {
+            missing: vec![missing(f, name::CLIENT_CPU_SECONDS)],
+            ..Evidence::of(Metric::Missing)
+        }),
     };
     let between = doubt
         .filter(|_| share.is_some_and(|s| s.high > MUCH_WORK.value))
         .or_else(|| {
-            let high = f.share(&[Place::CpuClient]).map_or(0.0, |s| s.high);
-            (high >= CONFIRMED).then(|| {
-                format!(
-                    "waiting for a CPU that it had may be {} of a request",
-                    percent(high)
-                )
+            let behind = f.share(&[Place::CpuClient]).unwrap_or_default();
+            (behind.high >= CONFIRMED).then(|| {
+                Evidence::share(Metric::CpuWaitClient, behind)
+                    .beside(CONFIRMED)
+                    .undecided()
             })
         });
     let verdict = doubted(f, share, between, verdict);
     if told || busy {
         return verdict;
     }
-    at_most_likely(
-        verdict,
-        "the client shares the server's CPUs; it did not find itself to be the limit",
-    )
+    at_most_likely(verdict, Metric::ClientSharesCpus)
 }
 
 fn steal(f: &Facts) -> Option<Verdict> {
@@ -597,10 +512,7 @@ fn steal(f: &Facts) -> Option<Verdict> {
         low,
         high,
     };
-    let evidence = vec![format!(
-        "the hypervisor took {} of all CPU time",
-        percent(stolen)
-    )];
+    let evidence = vec![Evidence::figure(Metric::Stolen, stolen)];
     match judged(
         f,
         f.followed.is_some().then_some(share),
@@ -611,7 +523,7 @@ fn steal(f: &Facts) -> Option<Verdict> {
         None => doubted(
             f,
             None,
-            reaches("what it took", share.high, CONFIRMED),
+            reaches(Metric::Stolen, share.high, CONFIRMED),
             ruled_out(evidence),
         ),
         verdict => verdict,
@@ -620,29 +532,29 @@ fn steal(f: &Facts) -> Option<Verdict> {
 
 /// A rule for every cause that one side can be judged by, in the order of the article's search.
 pub(super) static RULES: &[Rule] = &[
-    ("network.shaping", io::shaping),
-    ("peer.slow", io::peer),
-    ("storage.latency", io::latency),
-    ("storage.throttle", io::throttle),
-    ("storage.contention", io::contention),
-    ("storage.durability", io::durability),
-    ("app.work", work),
-    ("cpu.saturated", saturated),
-    ("cpu.contention", contention),
-    ("cpu.priority", priority),
-    ("cpu.quota", quota),
-    ("cpu.affinity", affinity),
-    ("app.lock", lock),
-    ("app.wait", wait),
-    ("app.query_cache", query_cache),
-    ("syscall.entry", system_calls),
-    ("kernel.trace", trace),
-    ("process.creation", creation),
-    ("cpu.mitigation", mitigation),
-    ("network.delay", io::delay),
-    ("network.accept_queue", io::accept_queue),
-    ("memory.limit", io::memory_limit),
-    ("memory.page_size", io::page_size),
-    ("client.saturated", client),
-    ("host.steal", steal),
+    (id::NETWORK_SHAPING, io::shaping),
+    (id::PEER_SLOW, io::peer),
+    (id::STORAGE_LATENCY, io::latency),
+    (id::STORAGE_THROTTLE, io::throttle),
+    (id::STORAGE_CONTENTION, io::contention),
+    (id::STORAGE_DURABILITY, io::durability),
+    (id::APP_WORK, work),
+    (id::CPU_SATURATED, saturated),
+    (id::CPU_CONTENTION, contention),
+    (id::CPU_PRIORITY, priority),
+    (id::CPU_QUOTA, quota),
+    (id::CPU_AFFINITY, affinity),
+    (id::APP_LOCK, lock),
+    (id::APP_WAIT, wait),
+    (id::APP_QUERY_CACHE, query_cache),
+    (id::SYSCALL_ENTRY, system_calls),
+    (id::KERNEL_TRACE, trace),
+    (id::PROCESS_CREATION, creation),
+    (id::CPU_MITIGATION, mitigation),
+    (id::NETWORK_DELAY, io::delay),
+    (id::NETWORK_ACCEPT_QUEUE, io::accept_queue),
+    (id::MEMORY_LIMIT, io::memory_limit),
+    (id::MEMORY_PAGE_SIZE, io::page_size),
+    (id::CLIENT_SATURATED, client),
+    (id::HOST_STEAL, steal),
 ];

@@ -1,11 +1,13 @@
 //! The rules for disks, networks and memory.
 
+use fingerpost_record::cause::id;
 use fingerpost_record::cause::thresholds::{
-    DISK_BUSY, DISK_IDLE, DISK_IN_USE, MAJOR_FAULTS, MANY_SYNCS, MEMORY_PRESSURE,
-    OTHERS_BESIDE_OURS, PAGES_SWAPPED,
+    DISK_BUSY, DISK_IDLE, DISK_IN_USE, MAJOR_FAULTS, MANY_DELAYED, MANY_SYNCS, MEMORY_PRESSURE,
+    OTHERS_BESIDE_OURS, OTHERS_RATE, PAGES_SWAPPED, SEGMENTS_AGAIN,
 };
 use fingerpost_record::paths::Share;
-use fingerpost_record::{Readings, Status, Unit, unit::significant};
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Metric, Readings, Status};
 
 use super::counts;
 use super::facts::{Facts, drops, sum};
@@ -21,44 +23,24 @@ const DISK: [Place; 5] = [
     Place::DiskDevice,
 ];
 
-fn bytes(b: f64) -> String {
-    Unit::BytesPerSecond.format(b)
-}
-
-fn seconds(s: f64) -> String {
-    Unit::Nanoseconds.format(s * 1e9)
-}
-
-fn figures(f: &Facts) -> Vec<String> {
-    let mut found: Vec<String> = part(f, &DISK, "waiting for disks").into_iter().collect();
-    found.extend(
-        f.disk_busy
-            .map(|busy| format!("the busiest device was busy {} of the time", percent(busy))),
-    );
-    found.extend(
-        f.disk_per_s
-            .map(|b| format!("the server read and wrote {}", bytes(b))),
-    );
-    found.extend(f.syncs.map(|n| {
-        let each = f
-            .sync_s
-            .map_or(String::new(), |s| format!(" at {}", seconds(s)));
-        format!("{} fsyncs per transaction{each}", significant(n))
-    }));
-    found
+fn figures(f: &Facts) -> Vec<Evidence> {
+    let figure = |metric, value: Option<f64>| value.map(|value| Evidence::figure(metric, value));
+    let each = f.sync_s.filter(|_| f.syncs.is_some());
+    part(f, &DISK, Metric::DiskWait)
+        .into_iter()
+        .chain(figure(Metric::DiskBusy, f.disk_busy))
+        .chain(figure(Metric::ServerDiskRate, f.disk_per_s))
+        .chain(figure(Metric::Fsyncs, f.syncs))
+        .chain(figure(Metric::FsyncSeconds, each))
+        .collect()
 }
 
 pub(super) fn throttle(f: &Facts) -> Option<Verdict> {
-    let set = f.known("cgroup.disk_limits");
-    let limits =
-        set.map(|n| format!("{n} limits on block I/O are set on the server's control groups"));
-    let share = share_of(f, "storage.throttle");
-    let held = part(
-        f,
-        &[Place::DiskHeld],
-        "I/O held back before it reached the device's queue",
-    );
-    let evidence: Vec<String> = held.into_iter().chain(limits).chain(figures(f)).collect();
+    let set = f.known(name::CGROUP_DISK_LIMITS);
+    let limits = set.map(|n| Evidence::figure(Metric::DiskLimits, n));
+    let share = share_of(f, id::STORAGE_THROTTLE);
+    let held = part(f, &[Place::DiskHeld], Metric::DiskHeld);
+    let evidence: Vec<Evidence> = held.into_iter().chain(limits).chain(figures(f)).collect();
     if share.is_none() && set == Some(0.0) {
         return ruled_out(evidence);
     }
@@ -70,7 +52,7 @@ fn others_compete(f: &Facts) -> bool {
     let Some(others) = f.other_disk_per_s else {
         return false;
     };
-    others > limit("storage.contention")
+    others > OTHERS_RATE.value
         && f.disk_per_s
             .is_none_or(|own| others > OTHERS_BESIDE_OURS.value * own)
         && f.disk_busy.is_none_or(|busy| busy > DISK_IN_USE.value)
@@ -80,26 +62,17 @@ fn others_compete(f: &Facts) -> bool {
 /// ours.
 pub(super) fn contention(f: &Facts) -> Option<Verdict> {
     let queued = f.share(&[Place::DiskBehindOthers]);
-    let behind = queued.map(|share| {
-        format!(
-            "waiting in the device's queue behind others' I/O is {} of a request",
-            interval(share)
-        )
+    let behind = queued.map(|share| Evidence::share(Metric::DiskQueueOthers, share));
+    let beside = part(f, &[Place::DiskBesideOthers], Metric::DiskBesideOthers);
+    let moved = f.other_disk_per_s.map(|b| Evidence {
+        name: mostly(f, "other.disk.", ".bytes"),
+        ..Evidence::figure(Metric::OtherDiskRate, b)
     });
-    let beside = part(
-        f,
-        &[Place::DiskBesideOthers],
-        "I/O in the device beside others' I/O",
-    );
-    let most = || mostly(f, "other.disk.", ".bytes");
-    let moved = f
-        .other_disk_per_s
-        .map(|b| format!("other processes moved {}{}", bytes(b), most()));
     let whose = [Place::DiskBehindOthers, Place::DiskBesideOthers]
         .map(|place| told(f.place(place)))
         .concat();
     let chain = behind.into_iter().chain(beside).chain(whose).chain(moved);
-    let evidence: Vec<String> = chain.chain(figures(f)).collect();
+    let evidence: Vec<Evidence> = chain.chain(figures(f)).collect();
     let compete = others_compete(f);
     let share = if compete {
         f.share(&[
@@ -116,7 +89,7 @@ pub(super) fn contention(f: &Facts) -> Option<Verdict> {
     ) {
         // So little competes with nobody; of more, what it took of the device is not known.
         (None, Some(others)) => {
-            let doubt = (others > limit("storage.contention")).then(|| NOT_FOLLOWED.to_owned());
+            let doubt = (others > OTHERS_RATE.value).then(|| Evidence::of(Metric::NotFollowed));
             doubted(f, None, doubt, ruled_out(evidence))
         }
         (verdict, _) => verdict,
@@ -127,9 +100,9 @@ pub(super) fn latency(f: &Facts) -> Option<Verdict> {
     let device = part(
         f,
         &[Place::DiskBesideOthers, Place::DiskDevice],
-        "I/O in the device",
+        Metric::DiskDevice,
     );
-    let evidence: Vec<String> = device
+    let evidence: Vec<Evidence> = device
         .into_iter()
         .chain(told(f.place(Place::DiskDevice)))
         .chain(figures(f))
@@ -150,31 +123,22 @@ pub(super) fn latency(f: &Facts) -> Option<Verdict> {
         f,
         f.share(places),
         true,
-        busy && !others_compete(f) && f.known("cgroup.disk_limits").is_none_or(|n| n == 0.0),
+        busy && !others_compete(f) && f.known(name::CGROUP_DISK_LIMITS).is_none_or(|n| n == 0.0),
         evidence.clone(),
     );
     match verdict {
-        verdict if reads_again(f) => at_most_likely(
-            verdict,
-            "it was waited for to read pages again that lack of memory took away",
-        ),
+        verdict if reads_again(f) => at_most_likely(verdict, Metric::PagesReadAgain),
         None if f.disk_busy.is_some_and(|busy| busy < DISK_IDLE.value) => ruled_out(evidence),
         verdict => verdict,
     }
 }
 
 pub(super) fn durability(f: &Facts) -> Option<Verdict> {
-    let (count, share) = (f.syncs?, share_of(f, "storage.durability")?);
-    let each = f
-        .sync_s
-        .map_or(String::new(), |s| format!(", {} each", seconds(s)));
-    let evidence = vec![format!(
-        "{} fsyncs per transaction{each}",
-        significant(count)
-    )];
-    let why = "whether they are more than before shows in a comparison of two runs";
+    let (count, share) = (f.syncs?, share_of(f, id::STORAGE_DURABILITY)?);
+    let mut evidence = vec![Evidence::figure(Metric::Fsyncs, count)];
+    evidence.extend(f.sync_s.map(|s| Evidence::figure(Metric::FsyncSeconds, s)));
     let doubt = reaches(
-        "the number of fsyncs per transaction",
+        Metric::Fsyncs,
         counts::rate(count, f.transactions)[1],
         MANY_SYNCS.value,
     );
@@ -185,95 +149,94 @@ pub(super) fn durability(f: &Facts) -> Option<Verdict> {
             doubt,
             judged(f, Some(share), count > MANY_SYNCS.value, false, evidence),
         ),
-        why,
+        Metric::FlushesNeedComparison,
     )
 }
 
-fn on_the_way(f: &Facts) -> Option<String> {
-    part(
-        f,
-        &[Place::OnTheWay],
-        "data on the way between server and client",
-    )
+fn on_the_way(f: &Facts) -> Option<Evidence> {
+    part(f, &[Place::OnTheWay], Metric::OnTheWay)
 }
 
 fn dropped(f: &Facts) -> bool {
-    lost(f.drops, f.known("tcp.retransmits"), f.transactions)
+    lost(f.drops, f.known(name::TCP_RETRANSMITS), f.transactions)
 }
 
 /// Whether readings tell of packets that were dropped, or of more that were sent again than chance makes.
 pub fn packets_lost(readings: &Readings) -> bool {
     lost(
         drops(readings),
-        readings.known("tcp.retransmits"),
-        readings.known("step.transactions").unwrap_or(0.0),
+        readings.known(name::TCP_RETRANSMITS),
+        readings.known(name::STEP_TRANSACTIONS).unwrap_or(0.0),
     )
 }
 
 fn lost(drops: Option<f64>, retransmits: Option<f64>, transactions: f64) -> bool {
     drops.is_some_and(|n| n > 0.0)
-        || retransmits.is_some_and(|n| n > limit("network.shaping") * transactions.max(100.0))
+        || retransmits.is_some_and(|n| n > SEGMENTS_AGAIN.value * transactions.max(100.0))
 }
 
 /// Why segments that were sent again clear nobody by their middle alone.
-fn may_be_lost(f: &Facts) -> Option<String> {
-    let sent = f.known("tcp.retransmits").filter(|n| *n > 0.0)?;
-    let limit = limit("network.shaping") * f.transactions.max(100.0);
-    reaches(
-        "the number of segments sent again",
-        counts::interval(sent)[1],
-        limit,
-    )
+fn may_be_lost(f: &Facts) -> Option<Evidence> {
+    let sent = f.known(name::TCP_RETRANSMITS).filter(|n| *n > 0.0)?;
+    let limit = SEGMENTS_AGAIN.value * f.transactions.max(100.0);
+    reaches(Metric::SegmentsSentAgain, counts::interval(sent)[1], limit)
 }
 
 /// Why a number of late acknowledgements on either side of the limit tells nothing by its middle alone.
-fn acks_untold(f: &Facts) -> Option<String> {
-    let (acks, limit) = (f.delayed_acks?, limit("network.delay"));
+fn acks_untold(f: &Facts) -> Option<Evidence> {
+    let (acks, limit) = (f.delayed_acks?, MANY_DELAYED.value);
     let [low, high] = counts::rate(acks, f.transactions);
     let untold = low <= limit && high > limit;
-    let [low, high, limit] = [low, high, limit].map(significant);
-    let words = "with their interval delayed acknowledgements are";
     untold.then(|| {
-        format!("{words} {low} to {high} per transaction, and from {limit} on they are a pattern")
+        Evidence::figure(Metric::DelayedAcks, acks)
+            .within([low, high])
+            .beside(limit)
+            .undecided()
     })
 }
 
 /// Late acknowledgements now and then are usual; one in three transactions is a pattern.
 fn acks_delayed(f: &Facts) -> Option<bool> {
-    f.delayed_acks.map(|n| n > limit("network.delay"))
+    f.delayed_acks.map(|n| n > MANY_DELAYED.value)
 }
 
 pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
-    let retransmits = f.known("tcp.retransmits");
+    let retransmits = f.known(name::TCP_RETRANSMITS);
     let rates = f
-        .known("net.in.mbit_s")
-        .zip(f.known("net.out.mbit_s"))
+        .known(name::NET_IN_MBIT_S)
+        .zip(f.known(name::NET_OUT_MBIT_S))
         .map(|(i, o)| {
-            let peak_in = f.known("net.in.peak.mbit_s").unwrap_or(i);
-            let peak = f.known("net.out.peak.mbit_s").unwrap_or(o).max(peak_in);
-            format!(
-                "{} Mbit/s in and {} out, peak {}",
-                significant(i),
-                significant(o),
-                significant(peak)
-            )
+            let peak_in = f.known(name::NET_IN_PEAK_MBIT_S).unwrap_or(i);
+            let peak = f.known(name::NET_OUT_PEAK_MBIT_S).unwrap_or(o).max(peak_in);
+            [
+                Evidence::figure(Metric::NetworkIn, i),
+                Evidence::figure(Metric::NetworkOut, o),
+                Evidence::figure(Metric::NetworkPeak, peak),
+            ]
         });
-    let lost = f
-        .drops
-        .zip(retransmits)
-        .map(|(d, r)| format!("{d} packets dropped, {r} segments sent again"));
-    let evidence: Vec<String> = on_the_way(f).into_iter().chain(rates).chain(lost).collect();
+    let lost = f.drops.zip(retransmits).map(|(d, r)| {
+        [
+            Evidence::figure(Metric::PacketsDropped, d),
+            Evidence::figure(Metric::SegmentsSentAgain, r),
+        ]
+    });
+    let evidence: Vec<Evidence> = on_the_way(f)
+        .into_iter()
+        .chain(rates.into_iter().flatten())
+        .chain(lost.into_iter().flatten())
+        .collect();
     if evidence.is_empty() {
         return None;
     }
     // What tells it from late acknowledgements is not known, and there is something to tell.
-    let share = share_of(f, "network.shaping");
+    let share = share_of(f, id::NETWORK_SHAPING);
     if !dropped(f) && acks_delayed(f).is_none() && share.is_some_and(|s| s.high >= LIKELY) {
         return None;
     }
     // What is queued and not dropped is held up as well: without followed requests only a network that limits nothing
     // is ruled out.
-    let free = f.drops.is_some() && retransmits.is_some() && f.known("net.shapers") == Some(0.0);
+    let free =
+        f.drops.is_some() && retransmits.is_some() && f.known(name::NET_SHAPERS) == Some(0.0);
     match judged(
         f,
         share,
@@ -288,13 +251,10 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
 
 pub(super) fn delay(f: &Facts) -> Option<Verdict> {
     let acks = f.delayed_acks?;
-    let counted = format!(
-        "{} delayed acknowledgements per transaction",
-        significant(acks)
-    );
-    let evidence: Vec<String> = on_the_way(f).into_iter().chain([counted]).collect();
+    let counted = Evidence::figure(Metric::DelayedAcks, acks);
+    let evidence: Vec<Evidence> = on_the_way(f).into_iter().chain([counted]).collect();
     let delayed = acks_delayed(f) == Some(true) && !dropped(f);
-    let share = share_of(f, "network.delay");
+    let share = share_of(f, id::NETWORK_DELAY);
     match judged(f, share, delayed, delayed, evidence.clone()) {
         None => doubted(f, None, acks_untold(f), ruled_out(evidence)),
         verdict => doubted(f, share, acks_untold(f), verdict),
@@ -304,34 +264,24 @@ pub(super) fn delay(f: &Facts) -> Option<Verdict> {
 /// A handshake that finds the queue full is repeated after a second: what that costs lies outside of what is followed.
 pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
     let listen = f
-        .known("tcp.listen_overflows")
+        .known(name::TCP_LISTEN_OVERFLOWS)
         .into_iter()
-        .chain(f.known("tcp.listen_drops"))
+        .chain(f.known(name::TCP_LISTEN_DROPS))
         .reduce(f64::max);
-    let overflows = sum([listen, f.known("tcp.request_queue_drops")])?;
-    let accept = f.known("accept.queue.max").zip(f.known("accept.backlog"));
-    let mut evidence = vec![format!(
-        "{overflows} connections found the accept queue full"
-    )];
-    evidence.extend(accept.map(|(most, may)| format!("at most {most} of {may} waited in it")));
+    let overflows = sum([listen, f.known(name::TCP_REQUEST_QUEUE_DROPS)])?;
+    let accept = f
+        .known(name::ACCEPT_QUEUE_MAX)
+        .zip(f.known(name::ACCEPT_BACKLOG));
+    let mut evidence = vec![Evidence::figure(Metric::QueueOverflows, overflows)];
+    evidence
+        .extend(accept.map(|(most, may)| Evidence::figure(Metric::AcceptQueue, most).out_of(may)));
     // The kernel counts overflows for all of the host.
     if overflows < 1.0 || accept.is_some_and(|(_, may)| may <= 0.0) {
         return ruled_out(evidence);
     }
     let outside = f.followed.as_ref().and_then(|followed| followed.outside);
-    evidence.extend((f.stalled > 0.0).then(|| {
-        format!(
-            "{} of the time no transaction completed",
-            percent(f.stalled)
-        )
-    }));
-    let lies = |share| {
-        format!(
-            "{} of the load generator's latency lies outside of what the server's connections show",
-            percent(share)
-        )
-    };
-    evidence.extend(outside.map(lies));
+    evidence.extend((f.stalled > 0.0).then(|| Evidence::figure(Metric::Stalled, f.stalled)));
+    evidence.extend(outside.map(|share| Evidence::figure(Metric::OutsideOfFollowed, share)));
     let share = f.share(&[Place::OnTheWay]).map(|mut share| {
         // Each overflow costs about as much: what they cost together is as uncertain as their number.
         let lost = f.stalled.max(outside.unwrap_or(0.0));
@@ -355,11 +305,8 @@ pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
 }
 
 pub(super) fn peer(f: &Facts) -> Option<Verdict> {
-    let share = share_of(f, "peer.slow")?;
-    let mut evidence = vec![format!(
-        "waiting for another service is {} of a request",
-        interval(share)
-    )];
+    let share = share_of(f, id::PEER_SLOW)?;
+    let mut evidence = vec![Evidence::share(Metric::PeerWait, share)];
     evidence.extend(told(f.place(Place::Peer)));
     let verdict = judged(
         f,
@@ -368,11 +315,7 @@ pub(super) fn peer(f: &Facts) -> Option<Verdict> {
         false,
         evidence,
     );
-    without(
-        f.delayed_acks.is_none(),
-        "tcp.delayed_acks is not known: acknowledgements that come late would fit as well",
-        verdict,
-    )
+    without(f, &[name::TCP_DELAYED_ACKS], id::NETWORK_DELAY, verdict)
 }
 
 /// Major faults under memory pressure. A major fault is also how a program's own code is first read: only many of them,
@@ -390,46 +333,37 @@ fn reads_again(f: &Facts) -> bool {
 }
 
 pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
-    let mut evidence: Vec<String> = part(f, &[Place::Memory], "waiting for memory")
-        .into_iter()
-        .collect();
-    let swapped = sum(["memory.swap_in.pages", "memory.swap_out.pages"].map(|name| f.known(name)));
+    let swapped =
+        sum([name::MEMORY_SWAP_IN_PAGES, name::MEMORY_SWAP_OUT_PAGES].map(|name| f.known(name)));
     let swapped = swapped.and_then(|n| f.per_second(n));
-    evidence.extend(swapped.map(|n| format!("{} pages swapped a second", significant(n))));
-    evidence.extend(
-        f.major_per_s
-            .map(|n| format!("{} major faults a second", significant(n))),
-    );
-    evidence.extend(
-        f.memory_pressure
-            .map(|share| format!("memory pressure {} of the time", percent(share))),
-    );
+    let figure = |metric, value: Option<f64>| value.map(|value| Evidence::figure(metric, value));
     let limited = |(most, used): (f64, f64)| {
-        format!(
-            "the limit is {}, of which {} was in use",
-            Unit::Bytes.format(most),
-            percent(used / most.max(1.0))
-        )
+        [
+            Evidence::figure(Metric::MemoryLimit, most),
+            Evidence::figure(Metric::MemoryUsed, used / most.max(1.0)),
+        ]
     };
-    evidence.extend(
-        f.known("cgroup.memory.limit.bytes")
-            .zip(f.known("cgroup.memory.used.bytes"))
-            .map(limited),
-    );
+    let limits = f
+        .known(name::CGROUP_MEMORY_LIMIT_BYTES)
+        .zip(f.known(name::CGROUP_MEMORY_USED_BYTES))
+        .map(limited);
+    let mut evidence: Vec<Evidence> = part(f, &[Place::Memory], Metric::MemoryWait)
+        .into_iter()
+        .chain(figure(Metric::PagesSwapped, swapped))
+        .chain(figure(Metric::MajorFaults, f.major_per_s))
+        .chain(figure(Metric::MemoryPressure, f.memory_pressure))
+        .chain(limits.into_iter().flatten())
+        .collect();
     if evidence.is_empty() {
         return None;
     }
     let pressure = f.memory_pressure.unwrap_or(0.0);
     let paging = swapped.is_some_and(|n| n > PAGES_SWAPPED.value) || pages_in(f);
     let share = if reads_again(f) {
-        evidence.extend(part(
-            f,
-            &WITH_THE_DISK,
-            "waiting for memory, and for the disk to read pages again,",
-        ));
+        evidence.extend(part(f, &WITH_THE_DISK, Metric::MemoryAndDiskWait));
         f.share(&WITH_THE_DISK)
     } else {
-        share_of(f, "memory.limit")
+        share_of(f, id::MEMORY_LIMIT)
     };
     // What was not read clears nobody.
     let read = swapped.is_some() && f.major_per_s.is_some();
@@ -445,22 +379,14 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
             let most = |rate: Option<f64>| {
                 rate.map_or(0.0, |n| counts::interval_of_rate(n, f.elapsed_s)[1])
             };
-            let doubt = reaches(
-                "the number of pages swapped a second",
-                most(swapped),
-                PAGES_SWAPPED.value,
-            )
-            .or_else(|| {
-                let pressed = f
-                    .memory_pressure
-                    .is_some_and(|share| share > MEMORY_PRESSURE.value);
-                reaches(
-                    "the number of major faults a second",
-                    most(f.major_per_s),
-                    MAJOR_FAULTS.value,
-                )
-                .filter(|_| pressed)
-            });
+            let doubt =
+                reaches(Metric::PagesSwapped, most(swapped), PAGES_SWAPPED.value).or_else(|| {
+                    let pressed = f
+                        .memory_pressure
+                        .is_some_and(|share| share > MEMORY_PRESSURE.value);
+                    reaches(Metric::MajorFaults, most(f.major_per_s), MAJOR_FAULTS.value)
+                        .filter(|_| pressed)
+                });
             doubted(f, None, doubt, ruled_out(evidence))
         }
         verdict => verdict,
@@ -476,14 +402,11 @@ const WITH_THE_DISK: [Place; 4] = [
 ];
 
 pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
-    let faults = significant(f.each("server.faults.minor")?);
-    let figure = format!(
-        "{faults} minor faults per transaction; what the page size costs shows in a comparison of two runs"
-    );
+    let faults = Evidence::figure(Metric::MinorFaults, f.each(name::SERVER_FAULTS_MINOR)?);
     Some(Verdict {
         status: Status::NotObserved,
         share: 0.0,
-        evidence: vec![figure],
+        evidence: vec![faults, Evidence::of(Metric::PageSizeNeedsComparison)],
         told_of: None,
     })
 }

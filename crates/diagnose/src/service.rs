@@ -1,7 +1,9 @@
 //! What one look at a running service can say of a finding: of some causes it tells the share, and not whether anything
 //! is wrong.
 
-use fingerpost_record::{Finding, Readings, Status};
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Finding, Metric, Readings, Status};
 
 use crate::packets_lost;
 
@@ -24,48 +26,38 @@ pub fn without_a_baseline(mut finding: Finding, totals: &Readings) -> Finding {
 pub fn is_its_work(cause: &str) -> bool {
     matches!(
         cause,
-        "app.work" | "app.calls" | "syscall.entry" | "process.creation"
+        id::APP_WORK | id::APP_CALLS | id::SYSCALL_ENTRY | id::PROCESS_CREATION
     )
 }
 
 /// Causes that its load makes, and of nobody that anything is wrong: its work, more load than CPUs, clients on the same
 /// machine.
 pub fn is_of_the_load(cause: &str) -> bool {
-    is_its_work(cause) || matches!(cause, "cpu.saturated" | "client.saturated")
+    is_its_work(cause) || matches!(cause, id::CPU_SATURATED | id::CLIENT_SATURATED)
 }
 
 /// Why one look tells of a cause's share but not whether anything is wrong; nothing where it does.
-fn not_told(finding: &Finding, totals: &Readings) -> Option<String> {
+fn not_told(finding: &Finding, totals: &Readings) -> Option<Evidence> {
     if !finding.status.accuses() {
         return None;
     }
     let likely = finding.status == Status::Likely;
     let why = match finding.cause.as_str() {
         // A service that works is no wrong-doer; a baseline tells whether it works more than before.
-        cause if likely && is_its_work(cause) => {
-            "whether that is more than it should be shows beside an earlier run (--baseline)"
-        }
+        cause if likely && is_its_work(cause) => Metric::WorkNeedsBaseline,
         // What it asks others for takes its time, as does its own work.
-        "peer.slow" => {
-            "whether the other takes longer than it should shows beside an earlier run (--baseline)"
-        }
+        id::PEER_SLOW => Metric::PeerNeedsBaseline,
         // A client that has connected and sends late waits there as well as data that a network holds back.
-        "network.shaping" if !holds_back(totals) => {
-            "nothing was dropped or sent again, and nothing here limits a rate: whether the client or the network \
-             takes longer than it should shows beside an earlier run (--baseline)"
-        }
+        id::NETWORK_SHAPING if !holds_back(totals) => Metric::NetworkNeedsBaseline,
         // Where most of the machine idles, a thread that waits for a CPU has been woken on a busy one: nobody takes it
         // CPUs.
-        "cpu.contention" | "client.saturated" if likely => {
+        id::CPU_CONTENTION | id::CLIENT_SATURATED if likely => {
             let idle = idle(totals).filter(|idle| *idle > MOSTLY_IDLE)?;
-            return Some(format!(
-                "{:.1} % of all CPU time was idle: there is no lack of CPUs",
-                idle * 100.0
-            ));
+            return Some(Evidence::figure(Metric::NoLackOfCpus, idle));
         }
         _ => return None,
     };
-    Some(why.to_owned())
+    Some(Evidence::of(why))
 }
 
 /// The share of all CPUs' time that was idle.
@@ -73,7 +65,7 @@ fn idle(totals: &Readings) -> Option<f64> {
     let of = |names: &[&str]| {
         names
             .iter()
-            .filter_map(|name| totals.known(&format!("cpu.{name}.seconds")))
+            .filter_map(|name| totals.known_as(&format!("cpu.{name}.seconds")))
             .sum::<f64>()
     };
     let all = of(&["user", "system", "interrupts", "idle", "iowait", "steal"]);
@@ -82,7 +74,7 @@ fn idle(totals: &Readings) -> Option<f64> {
 
 /// Whether packets were dropped or sent again, or a queueing discipline of this host limits a rate.
 fn holds_back(totals: &Readings) -> bool {
-    packets_lost(totals) || totals.known("net.shapers").is_some_and(|set| set > 0.0)
+    packets_lost(totals) || totals.known(name::NET_SHAPERS).is_some_and(|set| set > 0.0)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The figures of one step of a workload, as its load generator has them.
 
+use fingerpost_record::reading::name;
 use std::collections::BTreeMap;
 
 use fingerpost_record::Readings;
@@ -57,28 +58,28 @@ impl StepFigures {
     /// The figures as totals of the observer [`STEP`]; what the client said in words is not among them.
     pub fn to_totals(&self) -> BTreeMap<String, f64> {
         let mut t = BTreeMap::from([
-            ("step.transactions".to_owned(), self.transactions as f64),
-            ("step.elapsed.seconds".to_owned(), self.elapsed_s),
-            ("step.clients".to_owned(), self.clients),
+            (name::STEP_TRANSACTIONS.into(), self.transactions as f64),
+            (name::STEP_ELAPSED_SECONDS.into(), self.elapsed_s),
+            (name::STEP_CLIENTS.into(), self.clients),
             (
-                "step.turns_per_transaction".to_owned(),
+                name::STEP_TURNS_PER_TRANSACTION.into(),
                 self.turns_per_transaction,
             ),
-            ("step.client.cpus".to_owned(), self.client_cpus as f64),
-            ("step.client.errors".to_owned(), self.client_errors as f64),
+            (name::STEP_CLIENT_CPUS.into(), self.client_cpus as f64),
+            (name::STEP_CLIENT_ERRORS.into(), self.client_errors as f64),
             (
-                "step.client.saturated".to_owned(),
+                name::STEP_CLIENT_SATURATED.into(),
                 f64::from(u8::from(self.client_saturated.is_some())),
             ),
-            ("step.stalled.seconds".to_owned(), self.stalled_s),
+            (name::STEP_STALLED_SECONDS.into(), self.stalled_s),
         ]);
         if let Some((transactions, elapsed)) = self.measured {
-            t.insert("step.measured.transactions".into(), transactions as f64);
-            t.insert("step.measured.seconds".into(), elapsed);
-            t.insert("step.gap".into(), self.gap().unwrap_or(0.0));
+            t.insert(name::STEP_MEASURED_TRANSACTIONS.into(), transactions as f64);
+            t.insert(name::STEP_MEASURED_SECONDS.into(), elapsed);
+            t.insert(name::STEP_GAP.into(), self.gap().unwrap_or(0.0));
         }
         if let Some(on) = self.query_cache {
-            t.insert("step.query_cache".into(), f64::from(u8::from(on)));
+            t.insert(name::STEP_QUERY_CACHE.into(), f64::from(u8::from(on)));
         }
         for (clients, throughput) in &self.sweep {
             t.insert(format!("step.sweep.{clients}"), *throughput);
@@ -89,32 +90,32 @@ impl StepFigures {
     /// The figures from the totals of the observer [`STEP`]; `None` when it is not among them.
     pub fn from_totals(t: &Readings) -> Option<StepFigures> {
         let saturated = t
-            .known("step.client.saturated")
+            .known(name::STEP_CLIENT_SATURATED)
             .is_some_and(|told| told > 0.0);
         let measured = t
-            .known("step.measured.transactions")
-            .zip(t.known("step.measured.seconds"));
+            .known(name::STEP_MEASURED_TRANSACTIONS)
+            .zip(t.known(name::STEP_MEASURED_SECONDS));
         Some(StepFigures {
-            transactions: t.known("step.transactions")? as u64,
-            elapsed_s: t.known("step.elapsed.seconds")?,
-            clients: t.known("step.clients")?,
+            transactions: t.known(name::STEP_TRANSACTIONS)? as u64,
+            elapsed_s: t.known(name::STEP_ELAPSED_SECONDS)?,
+            clients: t.known(name::STEP_CLIENTS)?,
             measured: measured.map(|(n, s)| (n as u64, s)),
             turns_per_transaction: t
-                .known("step.turns_per_transaction")
+                .known(name::STEP_TURNS_PER_TRANSACTION)
                 .filter(|turns| *turns > 0.0)
                 .unwrap_or(1.0),
             client_saturated: saturated.then(|| {
                 "the client said that it was the limit: see the row's reason (1 of 1 passes)"
                     .to_owned()
             }),
-            client_cpus: t.known("step.client.cpus").unwrap_or(1.0) as usize,
-            client_errors: t.known("step.client.errors").unwrap_or(0.0) as u64,
-            stalled_s: t.known("step.stalled.seconds").unwrap_or(0.0),
+            client_cpus: t.known(name::STEP_CLIENT_CPUS).unwrap_or(1.0) as usize,
+            client_errors: t.known(name::STEP_CLIENT_ERRORS).unwrap_or(0.0) as u64,
+            stalled_s: t.known(name::STEP_STALLED_SECONDS).unwrap_or(0.0),
             sweep: t
                 .between("step.sweep.", "")
                 .filter_map(|(clients, throughput)| Some((clients.parse().ok()?, throughput)))
                 .collect(),
-            query_cache: t.known("step.query_cache").map(|on| on > 0.0),
+            query_cache: t.known(name::STEP_QUERY_CACHE).map(|on| on > 0.0),
         })
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use fingerpost_record::paths::MOST_PATHS;
 use fingerpost_record::reading::{Way, is_met};
-use fingerpost_record::{Budget, Experiment, Finding, Host, Observation, Params, Part, Paths, Run};
+use fingerpost_record::{
+    Budget, Evidence, Experiment, Finding, Host, Metric, Observation, Params, Part, Paths, Run,
+};
 
 use crate::followed;
 use crate::hosts::{self, HostDifference};
@@ -34,7 +36,7 @@ pub struct Steps {
 
 /// A side as the judge sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Evidence<'a> {
+pub struct KnownSide<'a> {
     /// What a sentence calls it.
     pub name: &'a str,
     /// Its host.
@@ -45,7 +47,7 @@ pub struct Evidence<'a> {
     pub steps: &'a Steps,
 }
 
-impl Evidence<'_> {
+impl KnownSide<'_> {
     /// Whether a finding is of one of this side's steps.
     pub fn has_step_of(&self, finding: &Finding) -> bool {
         self.steps
@@ -54,16 +56,16 @@ impl Evidence<'_> {
             .any(|b| finding.is_of(&b.workload, &b.params))
     }
 
-    /// The differences of the hosts in these facts, a sentence each, this side first.
-    pub fn host_clues(&self, other: &Evidence, what: &[&str]) -> Vec<String> {
+    /// The differences of the hosts in these facts, this side first.
+    pub fn host_clues(&self, other: &KnownSide, what: &[&str]) -> Vec<Evidence> {
         let differences = hosts::differences(self.facts, other.facts)
             .into_iter()
             .filter(|d| what.contains(&d.what.as_str()));
         let told = |d: HostDifference| {
-            format!(
-                "{} differs: {} on {}, {} on {}",
-                d.what, d.base, self.name, d.new, other.name
-            )
+            Evidence::of(Metric::HostDiffers)
+                .named(d.what)
+                .changing(d.base, d.new)
+                .among([self.name, other.name])
         };
         differences.map(told).collect()
     }

@@ -1,12 +1,14 @@
 //! The suspects, judged: confirmed first, then likely, then those that were looked at and ruled out, then those
 //! that nothing tells of.
 
+use fingerpost_record::cause::id;
 use fingerpost_record::cause::{Cause, Need, cause};
-use fingerpost_record::{Finding, Relation, Status};
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Finding, Metric, Relation, Status};
 
 use super::chain;
 use super::facts::{Facts, PROGRAMS};
-use super::judging::NOT_FOLLOWED;
+use super::judging;
 use super::rules::{RULES, Rule};
 
 /// Judges every suspect by the facts of one step.
@@ -37,17 +39,17 @@ pub fn suspects(facts: &Facts) -> Vec<Finding> {
     };
     let mut found: Vec<Finding> = RULES.iter().filter_map(judged).collect();
     // A service that listens, and nothing was asked of it.
-    if facts.known(PROGRAMS).is_some() && facts.known("accept.backlog").is_some_and(|may| may > 0.0)
+    if facts.known(PROGRAMS).is_some()
+        && facts
+            .known(name::ACCEPT_BACKLOG)
+            .is_some_and(|may| may > 0.0)
     {
         found
             .iter_mut()
             .filter(|f| f.status.accuses())
             .for_each(|f| {
                 (f.status, f.share) = (Status::NotObserved, 0.0);
-                f.evidence.push(
-                    "no request came during this time: what its threads waited for delayed none"
-                        .to_owned(),
-                );
+                f.evidence.push(Evidence::of(Metric::NoRequest));
             });
     }
     chain::order(&mut found);
@@ -57,28 +59,33 @@ pub fn suspects(facts: &Facts) -> Vec<Finding> {
 /// Takes guilt from everybody where the step's row is not to be trusted, with the reason; but from the load generator,
 /// whose limit is what makes such a row untrusted.
 pub fn doubt(findings: &mut Vec<Finding>, why: &str) {
-    let held = |f: &&mut Finding| f.status == Status::Confirmed && f.cause != "client.saturated";
+    let held = |f: &&mut Finding| f.status == Status::Confirmed && f.cause != id::CLIENT_SATURATED;
     for f in findings.iter_mut().filter(held) {
         f.status = Status::Likely;
         f.evidence
-            .push(format!("the row is not to be trusted: {why}"));
+            .push(Evidence::of(Metric::RowNotTrusted).saying(why));
     }
     // What follows from what is told anew with the order.
     findings.iter_mut().for_each(chain::forget);
     chain::order(findings);
 }
 
-/// What a verdict on a cause lacks, a sentence each; nothing where it lacks nothing: then the workload has no such
-/// thing.
-fn missing(cause: &Cause, facts: &Facts) -> Option<Vec<String>> {
+/// What a verdict on a cause lacks; nothing where it lacks nothing: then the workload has no such thing.
+fn missing(cause: &Cause, facts: &Facts) -> Option<Vec<Evidence>> {
     let why = |need: &Need| match *need {
-        Need::Followed => facts.followed.is_none().then(|| NOT_FOLLOWED.to_owned()),
-        Need::Reading(name) => facts
-            .readings?
-            .why_missing(name)
-            .map(|why| format!("{name} is not known: {why}")),
+        Need::Followed => facts
+            .followed
+            .is_none()
+            .then(|| Evidence::of(Metric::NotFollowed)),
+        Need::Reading(name) => {
+            facts.readings?.why_missing(name.as_str())?;
+            Some(Evidence {
+                missing: vec![judging::missing(facts, name)],
+                ..Evidence::of(Metric::Missing)
+            })
+        }
     };
-    let all: Vec<String> = cause.needs.iter().filter_map(why).collect();
+    let all: Vec<Evidence> = cause.needs.iter().filter_map(why).collect();
     (!all.is_empty()).then_some(all)
 }
 

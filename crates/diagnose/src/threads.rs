@@ -1,5 +1,6 @@
 //! What the threads of a server did, where its requests could not be followed.
 
+use fingerpost_record::reading::name;
 use fingerpost_record::{Layer, Readings};
 use serde::Serialize;
 
@@ -33,7 +34,7 @@ pub struct State {
 /// state, and a thread that waits for its own child is left out: the child's time is there itself, and where it came
 /// and went unseen, its CPU time is.
 pub fn threads(t: &Readings) -> Vec<State> {
-    let Some(wall) = t.known("server.wall.seconds").filter(|w| *w > 0.0) else {
+    let Some(wall) = t.known(name::SERVER_WALL_SECONDS).filter(|w| *w > 0.0) else {
         return Vec::new();
     };
     let (user, kernel) = on_cpu(t);
@@ -43,19 +44,19 @@ pub fn threads(t: &Readings) -> Vec<State> {
         (
             Layer::Scheduler,
             "ready, waiting for a CPU",
-            t.known("server.runqueue.seconds"),
+            t.known(name::SERVER_RUNQUEUE_SECONDS),
         ),
         (
             Layer::Application,
             "waiting for the next request",
-            t.known("server.idle.seconds"),
+            t.known(name::SERVER_IDLE_SECONDS),
         ),
     ];
     let blocked = BLOCKED.map(|(what, layer, state)| {
         (
             layer,
             state,
-            t.known(&format!("server.blocked.{what}.seconds")),
+            t.known_as(&format!("server.blocked.{what}.seconds")),
         )
     });
     let state = |(layer, state, seconds): (Layer, &str, Option<f64>)| {
@@ -71,7 +72,7 @@ pub fn threads(t: &Readings) -> Vec<State> {
         .chain(blocked)
         .filter_map(state)
         .collect();
-    let life = (wall - t.known("server.blocked.child.seconds").unwrap_or(0.0))
+    let life = (wall - t.known(name::SERVER_BLOCKED_CHILD_SECONDS).unwrap_or(0.0))
         .max(found.iter().map(|s| s.seconds).sum());
     found.iter_mut().for_each(|s| s.share = s.seconds / life);
     found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -82,8 +83,8 @@ pub fn threads(t: &Readings) -> Vec<State> {
 /// their parents waited for: ticks of all processes are then more than those of the threads that were seen.
 fn on_cpu(t: &Readings) -> (Option<f64>, Option<f64>) {
     let sum = |kind: &str| {
-        t.known(&format!("server.{kind}user.seconds"))
-            .zip(t.known(&format!("server.{kind}kernel.seconds")))
+        t.known_as(&format!("server.{kind}user.seconds"))
+            .zip(t.known_as(&format!("server.{kind}kernel.seconds")))
     };
     let larger = |a: Option<(f64, f64)>, b: Option<(f64, f64)>| match (a, b) {
         (Some(a), Some(b)) => Some(if a.0 + a.1 > b.0 + b.1 { a } else { b }),

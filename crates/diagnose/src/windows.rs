@@ -5,6 +5,7 @@
 //! 0.6 to 1.2 in recorded trials of nginx. The load generator's own account of the windows, or the requests that were
 //! followed in them, has the same bias, and takes it out.
 
+use fingerpost_record::reading::name;
 use fingerpost_record::{Paths, Readings};
 
 /// How the totals of the server's system calls begin.
@@ -20,8 +21,8 @@ pub fn all_calls(t: &Readings, what: &str) -> Option<f64> {
 /// System calls of the server of all kinds per transaction of so many round trips; nothing where either was not counted
 /// in windows.
 pub fn calls_per_transaction(t: &Readings, paths: &Paths, turns: f64) -> Option<f64> {
-    let calls = t.known("server.calls.in_windows")?
-        / t.known("trace.window.seconds").filter(|s| *s > 0.0)?;
+    let calls = t.known(name::SERVER_CALLS_IN_WINDOWS)?
+        / t.known(name::TRACE_WINDOW_SECONDS).filter(|s| *s > 0.0)?;
     let requests = paths
         .generator
         .map_or_else(|| paths.requests(), |g| g.count as f64);

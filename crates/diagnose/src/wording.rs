@@ -94,30 +94,6 @@ fn told(component: &Component, leaf: Option<&Leaf>, whom: &str) -> String {
     }
 }
 
-/// The evidence of a finding in words: the first with the step that it is of, and at the end what it is a consequence of.
-pub fn evidence(f: &Finding) -> Vec<String> {
-    let mut lines = f.evidence.clone();
-    if let (Some(step), Some(first)) = (&f.step, lines.first_mut()) {
-        *first = format!("{step}: {first}");
-    }
-    without_step(f, lines)
-}
-
-/// The same where the step is told once for all of them.
-pub fn evidence_of_step(f: &Finding) -> Vec<String> {
-    without_step(f, f.evidence.clone())
-}
-
-fn without_step(f: &Finding, mut lines: Vec<String>) -> Vec<String> {
-    if let Some(root) = follows_from(f) {
-        lines.push(format!(
-            "it follows from {root} ({}), which comes first",
-            label(root)
-        ));
-    }
-    lines
-}
-
 /// What a rest is that no share explains: it may belong to a cause that is named without one.
 pub fn unexplained(findings: &[Finding]) -> &'static str {
     let named = findings
@@ -255,37 +231,33 @@ mod tests {
 
     #[test]
     fn shares_that_overlap_are_said_to() {
-        let of = |cause: &str, share: f64, evidence: &[&str]| Finding {
+        let of = |cause: &str, share: f64| Finding {
             cause: cause.into(),
             layer: Layer::Application,
             status: fingerpost_record::Status::Likely,
             share,
-            evidence: evidence.iter().map(|line| (*line).to_owned()).collect(),
+            evidence: Vec::new(),
             step: None,
             relation: None,
         };
-        let two = [of("cpu.speed", 0.75, &[]), of("network.shaping", 0.75, &[])];
+        let two = [of("cpu.speed", 0.75), of("network.shaping", 0.75)];
         let told = overlapping(&two, Some(0.91)).unwrap();
         assert!(
             told.contains("overlap")
                 && told.ends_with("Together they explain 91 % of the difference."),
             "{told}"
         );
-        let told = overlapping(
-            &[of("cpu.speed", 0.75, &[]), of("network.shaping", 0.5, &[])],
-            None,
-        )
-        .unwrap();
+        let told = overlapping(&[of("cpu.speed", 0.75), of("network.shaping", 0.5)], None).unwrap();
         assert!(
             told.contains("overlap") && !told.contains("Together"),
             "{told}"
         );
         assert_eq!(overlapping(&two[..1], None), None);
         let chain = [
-            of("app.work", 0.74, &[]),
+            of("app.work", 0.74),
             Finding {
                 relation: Some(Relation::FollowsFrom("app.work".into())),
-                ..of("cpu.saturated", 0.88, &[])
+                ..of("cpu.saturated", 0.88)
             },
         ];
         assert_eq!(
@@ -294,9 +266,9 @@ mod tests {
             "a request's consequence says itself what it is"
         );
         let one = [
-            of("app.lock", 0.18, &[]),
-            of("cpu.speed", 0.1, &[]),
-            of("app.query_cache", 0.18, &[]),
+            of("app.lock", 0.18),
+            of("cpu.speed", 0.1),
+            of("app.query_cache", 0.18),
         ];
         assert_eq!(
             overlapping(&one, None).as_deref(),

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fingerpost_compare::{Comparison, Options, Side, compare_sides};
 use fingerpost_diagnose::fleet::{self, Excess, Judged, Populations, Unit};
+use fingerpost_record::Metric;
 use fingerpost_record::Run;
+use fingerpost_report::evidence::{Whose, words};
 
 use crate::odd::{Odd, Usual};
 use crate::standing::{Host, PeerGroup, Slower, Standing, plain};
@@ -373,18 +375,12 @@ impl<'a> Namer<'a> {
             }
             // A description that differs is told below, in words that tell the host from its peers; all of them may
             // have one host name.
-            let described = |sentence: &String| {
-                comparison
-                    .hosts
-                    .iter()
-                    .any(|d| sentence.starts_with(&format!("{} differs: ", d.what)))
-            };
             named.evidence.extend(
                 cause
                     .evidence
                     .iter()
-                    .filter(|sentence| !described(sentence))
-                    .cloned(),
+                    .filter(|fact| fact.metric != Metric::HostDiffers)
+                    .map(|fact| words(fact, Whose::default())),
             );
         } else if let Some(cause) = self
             .group

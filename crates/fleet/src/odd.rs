@@ -4,6 +4,7 @@
 //! Figures are made of what ran undisturbed, so that a quota or a neighbour hardly moves them; what takes the CPU is
 //! seen in the hosts' descriptions.
 
+use fingerpost_record::cause::id;
 use std::collections::BTreeMap;
 
 use fingerpost_diagnose::fleet::FEWEST;
@@ -158,7 +159,7 @@ impl<'a> Usual<'a> {
                 self.filters
             );
             found.push(Odd {
-                cause: "syscall.entry",
+                cause: id::SYSCALL_ENTRY,
                 layer: Layer::Kernel,
                 evidence,
                 of_cpu: false,
@@ -192,7 +193,7 @@ impl<'a> Usual<'a> {
         if let Some(usual) = other(self.thp, word(&d.thp)) {
             odd(
                 "transparent huge pages",
-                "memory.page_size",
+                id::MEMORY_PAGE_SIZE,
                 Layer::Memory,
                 word(&d.thp),
                 usual,
@@ -201,7 +202,7 @@ impl<'a> Usual<'a> {
         if let Some(usual) = other(self.governor, word(&d.governor)) {
             odd(
                 "frequency governor",
-                "cpu.speed",
+                id::CPU_SPEED,
                 Layer::Cpu,
                 word(&d.governor),
                 usual,
@@ -211,7 +212,7 @@ impl<'a> Usual<'a> {
             .mitigations
             .and_then(|usual| mitigated_otherwise(&d.mitigations, usual))
         {
-            odd("mitigations", "cpu.mitigation", Layer::Cpu, &here, &usual);
+            odd("mitigations", id::CPU_MITIGATION, Layer::Cpu, &here, &usual);
         }
         found
     }
@@ -237,13 +238,13 @@ impl<'a> Usual<'a> {
                 "none on its peers".into()
             };
             odd(
-                "cpu.quota",
+                id::CPU_QUOTA,
                 format!("CPU quota: {} CPUs here, {usual}", quota_of(host)),
             );
         }
         if d.cpus > 0 && d.cpus < self.cpus && self.few(|other| other.cpus < self.cpus) {
             odd(
-                "cpu.affinity",
+                id::CPU_AFFINITY,
                 format!("CPUs allowed: {} here, {} on its peers", d.cpus, self.cpus),
             );
         }
@@ -253,7 +254,7 @@ impl<'a> Usual<'a> {
         };
         if oversubscribed(d) && self.few(oversubscribed) {
             odd(
-                "cpu.contention",
+                id::CPU_CONTENTION,
                 format!(
                     "runnable processes beside the run: {} here, {} on its peers",
                     d.runnable, self.runnable
@@ -282,7 +283,7 @@ impl<'a> Usual<'a> {
             let of_group = row.group.cause();
             // Large pages that were asked for and not given are no slow faults.
             let cause = if reason.contains("large page") {
-                "memory.page_size"
+                id::MEMORY_PAGE_SIZE
             } else {
                 of_group.map_or("", |cause| cause.name)
             };

@@ -35,9 +35,11 @@ fn main() {
         // As many as the server sent answers.
         transactions: ["writev", "sendto", "write", "sendmsg"]
             .iter()
-            .filter_map(|c| totals.known(&format!("server.call.{c}.count")))
+            .filter_map(|c| totals.known_as(&format!("server.call.{c}.count")))
             .fold(1.0, f64::max) as u64,
-        elapsed_s: totals.known("elapsed.seconds").unwrap_or(0.0),
+        elapsed_s: totals
+            .known(fingerpost_record::reading::name::ELAPSED_SECONDS)
+            .unwrap_or(0.0),
         clients: connections.parse().unwrap_or(1.0),
         ..StepFigures::default()
     };
@@ -63,7 +65,7 @@ fn main() {
             f.status,
             f.cause,
             f.share * 100.0,
-            f.evidence.join("; ")
+            fingerpost_report::evidence::evidence(f).join("; ")
         );
     }
     if rest.iter().any(|w| w == "totals") {

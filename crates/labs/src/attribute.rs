@@ -291,7 +291,7 @@ fn figures(
     };
     let elapsed = traced.elapsed.as_secs_f64();
     let seen = Readings::of(observations)
-        .known("elapsed.seconds")
+        .known(fingerpost_record::reading::name::ELAPSED_SECONDS)
         .unwrap_or(elapsed);
     let scale = if elapsed > 0.0 { seen / elapsed } else { 0.0 };
     StepFigures {

@@ -177,7 +177,7 @@ fn written() -> BTreeSet<String> {
     };
     all.push(figures.to_totals());
     all.push(BTreeMap::from([(
-        fingerpost_diagnose::PROGRAMS.to_owned(),
+        fingerpost_diagnose::PROGRAMS.into(),
         1.0,
     )]));
     // The threads' totals have the same names whoever the threads are: here those of this test.
@@ -391,11 +391,14 @@ fn every_total_that_a_verdict_asks_for_is_written_by_an_observer() {
             && known("other.cpu.*")
             && !known("server.tlb_misses")
     );
-    let asked = asked(&[
+    let mut asked = asked(&[
         "diagnose/src",
         "compare/tests/compare/runs",
         "compare/tests/compare/causes_of_workloads",
     ]);
+    // What verdicts ask for by a constant.
+    let constants = fingerpost_record::reading::name::ALL.iter();
+    asked.extend(constants.map(|name| (name.as_str().to_owned(), "name.rs".to_owned())));
     assert!(
         asked.iter().any(|(name, _)| name == "throttle.seconds") && asked.len() > 80,
         "{asked:#?}"
@@ -419,7 +422,7 @@ fn every_reading_that_a_cause_needs_is_written_by_an_observer() {
     for (cause, need) in needs {
         if let Need::Reading(name) = need {
             assert!(
-                written.iter().any(|w| fits(name, w)),
+                written.iter().any(|w| fits(name.as_str(), w)),
                 "{cause} needs {name}, which nobody writes"
             );
         }

@@ -4,6 +4,7 @@
 //! tables and headlines call it, which places and parts it moves, what its verdict needs, what it draws after itself,
 //! and the thresholds with where each comes from.
 
+pub mod id;
 mod list;
 pub mod thresholds;
 
@@ -104,16 +105,22 @@ mod tests {
                 c.name,
                 c.follows
             );
-            for need in c.needs {
-                if let Need::Reading(name) = need {
-                    assert!(name.contains('.'), "{}: {name}", c.name);
-                }
-            }
         }
         assert_eq!(
             (label("cpu.quota"), words("nobody.knows")),
             ("CPU quota", "nobody.knows")
         );
+    }
+
+    #[test]
+    fn every_cause_has_a_constant_and_every_constant_is_a_cause() {
+        let sorted = |names: Vec<&'static str>| {
+            let mut names = names;
+            names.sort_unstable();
+            names
+        };
+        let names = CAUSES.iter().map(|c| c.name).collect();
+        assert_eq!(sorted(names), sorted(id::ALL.to_vec()));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::component::Component;
+use crate::evidence::{self, Evidence};
 use crate::params::Params;
 
 /// The layers that a finding or a part of a budget names.
@@ -181,8 +182,9 @@ pub struct Finding {
     /// The step of a workload that it is of, where it is of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepName>,
-    /// The figures that say so, a sentence each.
-    pub evidence: Vec<String>,
+    /// The facts that say so.
+    #[serde(deserialize_with = "evidence::read")]
+    pub evidence: Vec<Evidence>,
     /// Another cause that it is told of with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<Relation>,
@@ -212,7 +214,7 @@ impl Finding {
         layer: Layer,
         status: Status,
         share: f64,
-        evidence: Vec<String>,
+        evidence: Vec<Evidence>,
     ) -> Finding {
         Finding {
             cause: cause.into(),
@@ -233,7 +235,7 @@ impl Finding {
     }
 
     /// A suspect that this speaks for.
-    pub fn ruled_out(cause: &str, layer: Layer, evidence: String) -> Finding {
+    pub fn ruled_out(cause: &str, layer: Layer, evidence: Evidence) -> Finding {
         Finding::new(cause, layer, Status::RuledOut, 0.0, vec![evidence])
     }
 }

@@ -13,6 +13,7 @@ pub mod cause;
 pub mod client;
 pub mod component;
 pub mod descriptor;
+pub mod evidence;
 pub mod experiment;
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]
@@ -46,6 +47,7 @@ mod valid;
 
 pub use component::{Blocker, Component, Link, Side, Task, WaitClass};
 pub use descriptor::{Descriptor, Exercises, Table};
+pub use evidence::{Evidence, Metric, Quantity};
 pub use experiment::{Answer, Asked, Change, Experiment, Measure, Pair};
 pub use findings::{Budget, Finding, Layer, Observation, Part, Relation, Series, Status, StepName};
 pub use host::Host;

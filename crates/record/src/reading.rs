@@ -5,7 +5,75 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::findings::Observation;
+
+pub mod name;
+
+pub use name::Name;
+
+/// Why an observer has no such reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Absence {
+    /// The observer was not there.
+    NoObserver,
+    /// It was, and could not see it.
+    CouldNotSee,
+    /// It needs tracepoints, which it did not have.
+    NeedsTracepoints,
+    /// The kernel, or that version, does not tell it.
+    NotTold,
+}
+
+/// One observer without a reading.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Absent {
+    /// The side that it observed, where there are two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<String>,
+    /// The observer that would have it.
+    pub observer: String,
+    /// Why it has not.
+    pub why: Absence,
+    /// How it saw, or what hindered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// A reading that is not known, or that cannot be compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Missing {
+    /// Its name.
+    pub reading: String,
+    /// Who has it not. Nobody where two sides have it in different ways.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of: Vec<Absent>,
+    /// Whether two sides would have to have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compared: bool,
+}
+
+impl Missing {
+    /// Strings of it that a hostile record chose.
+    pub(crate) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        std::iter::once(&mut self.reading).chain(self.of.iter_mut().flat_map(|absent| {
+            [
+                Some(&mut absent.observer),
+                absent.side.as_mut(),
+                absent.source.as_mut(),
+            ]
+            .into_iter()
+            .flatten()
+        }))
+    }
+}
 
 /// How an observer saw. Readings that were had in different ways are not compared: a sampled wait beside a traced one
 /// differs by the way.
@@ -165,7 +233,12 @@ impl Readings {
     }
 
     /// One reading where it is known.
-    pub fn known(&self, name: &str) -> Option<f64> {
+    pub fn known(&self, name: Name) -> Option<f64> {
+        self.known_as(name.as_str())
+    }
+
+    /// The same of a name that is made as it is asked for: that of a call, of a side.
+    pub fn known_as(&self, name: &str) -> Option<f64> {
         match self.values.get(name) {
             Some((value, _)) => Some(*value),
             // It counts what it meets, it was there, and it did not meet this.
@@ -211,36 +284,35 @@ impl Readings {
             .map(|(_, v)| v.1)
     }
 
-    /// Why a reading is not known, in words; nothing where it is.
-    pub fn why_missing(&self, name: &str) -> Option<String> {
-        if self.known(name).is_some() {
+    /// Why a reading is not known; nothing where it is.
+    pub fn why_missing(&self, name: &str) -> Option<Absent> {
+        if self.known_as(name).is_some() {
             return None;
         }
         let observer = observer_of(name);
+        let absent = |why, source: Option<&str>| Absent {
+            side: None,
+            observer: observer.to_owned(),
+            why,
+            source: source.map(str::to_owned),
+        };
         let Some((_, source)) = self.observers.iter().find(|(name, _)| name == observer) else {
-            return Some(format!("the observer “{observer}” was not there"));
+            return Some(absent(Absence::NoObserver, None));
         };
         // The privilege or the tracepoints are missing.
-        let refused = |why: String| format!("the observer “{observer}” could not see it: {why}");
         Some(match Way::of(source) {
-            Way::Nothing => refused(
-                source
-                    .trim_start_matches("none")
-                    .trim_start_matches(": ")
-                    .to_owned(),
-            ),
+            Way::Nothing => {
+                let why = source.trim_start_matches("none").trim_start_matches(": ");
+                absent(Absence::CouldNotSee, Some(why))
+            }
             Way::Sampling | Way::Counters if observer == "syscalls" || name.contains(".call.") => {
-                refused(format!(
-                    "it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {source}"
-                ))
+                absent(Absence::NeedsTracepoints, Some(source))
             }
             // What others do is told or not by whom they belong to and by rights, and not by the kernel's version.
             Way::Counters if ["others", "tracing"].contains(&observer) => {
-                refused(format!("it had {source}"))
+                absent(Absence::CouldNotSee, Some(source))
             }
-            _ => format!(
-                "the observer “{observer}” was there, and the kernel or that version does not tell it"
-            ),
+            _ => absent(Absence::NotTold, None),
         })
     }
 }
@@ -284,28 +356,48 @@ mod tests {
         let r = Readings::of(&all);
         assert_eq!(
             (
-                r.known("server.cpu.seconds"),
+                r.known_as("server.cpu.seconds"),
                 r.why_missing("server.cpu.seconds")
             ),
             (Some(2.0), None)
         );
-        let why = |name: &str| r.why_missing(name).unwrap();
-        assert!(
-            why("server.call.read.count").contains("CAP_PERFMON")
-                && why("server.call.read.count").contains("no right to trace")
+        let why = |name: &str| {
+            let absent = r.why_missing(name).unwrap();
+            (absent.observer, absent.why, absent.source)
+        };
+        let told = |observer: &str, why, source: Option<&str>| {
+            (observer.to_owned(), why, source.map(str::to_owned))
+        };
+        assert_eq!(
+            why("server.call.read.count"),
+            told(
+                "syscalls",
+                Absence::NeedsTracepoints,
+                Some("/proc sampling (no right to trace)")
+            )
         );
-        assert!(why("server.delay.block_io.seconds").contains("CAP_NET_ADMIN"));
-        assert!(
-            why("other.disk.bytes").contains("could not see it")
-                && why("other.disk.bytes").contains("readable by root only, here of 3")
+        assert_eq!(
+            why("server.delay.block_io.seconds"),
+            told("delays", Absence::CouldNotSee, Some("needs CAP_NET_ADMIN"))
         );
-        assert!(
-            why("throttle.seconds").contains("“pressure” was there"),
+        let (observer, absence, source) = why("other.disk.bytes");
+        assert_eq!(
+            (observer.as_str(), absence),
+            ("others", Absence::CouldNotSee)
+        );
+        assert!(source.unwrap().contains("readable by root only, here of 3"));
+        assert_eq!(
+            why("throttle.seconds"),
+            told("pressure", Absence::NotTold, None),
             "a value that is no number is none"
         );
-        assert!(why("tcp.delayed_acks").contains("“network” was not there"));
-        assert!(why("server.nice").contains("“limits”"));
-        assert!(why("server.faults.minor").contains("“threads”"));
+        for (name, observer) in [("tcp.delayed_acks", "network"), ("server.nice", "limits")] {
+            assert_eq!(why(name), told(observer, Absence::NoObserver, None));
+        }
+        assert_eq!(
+            why("server.faults.minor"),
+            told("threads", Absence::NotTold, None)
+        );
     }
 
     #[test]
@@ -315,13 +407,16 @@ mod tests {
             "perf tracepoints",
             &[("server.call.read.count", 5.0)],
         )]);
-        assert_eq!(r.known("server.call.fsync.count"), Some(0.0));
+        assert_eq!(r.known_as("server.call.fsync.count"), Some(0.0));
         assert_eq!(
-            r.known("server.call.fsync.seconds"),
+            r.known_as("server.call.fsync.seconds"),
             None,
             "no times were read"
         );
-        assert_eq!(Readings::default().known("server.call.fsync.count"), None);
+        assert_eq!(
+            Readings::default().known_as("server.call.fsync.count"),
+            None
+        );
     }
 
     #[test]

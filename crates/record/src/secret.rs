@@ -146,7 +146,10 @@ pub fn cut_run(run: &mut Run) {
     }
     for finding in &mut run.findings {
         cut_in_place(&mut finding.cause);
-        finding.evidence.iter_mut().for_each(cut_in_place);
+        for fact in &mut finding.evidence {
+            cut_params(&mut fact.params);
+            fact.texts().for_each(cut_in_place);
+        }
     }
     for experiment in &mut run.experiments {
         cut_params(&mut experiment.params);
@@ -548,6 +551,26 @@ mod tests {
                 "***"
             ]
         );
+    }
+
+    #[test]
+    fn a_secret_in_any_text_of_a_fact_is_cut_out() {
+        let hidden = "mysql --password=hunter2";
+        let mut run = crate::fixture::run();
+        let fact = crate::Evidence::of(crate::Metric::Changed)
+            .named(hidden)
+            .changing(hidden, hidden)
+            .among([hidden])
+            .about(hidden)
+            .saying(hidden);
+        run.findings = vec![crate::Finding::ruled_out(
+            "app.setting",
+            crate::Layer::Application,
+            fact,
+        )];
+        cut_run(&mut run);
+        let text = serde_json::to_string(&run).unwrap();
+        assert!(!text.contains("hunter2"), "{text}");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use crate::bounds::{MAX_ROWS, MAX_TEXT};
 use crate::descriptor::Descriptor;
+use crate::evidence::{self, Evidence};
 use crate::experiment::{Asked, Experiment, MOST_EXPERIMENTS, MOST_PAIRS};
-use crate::findings::{Budget, Observation};
+use crate::findings::{Budget, Finding, Observation};
 use crate::host::{Host, Load};
 use crate::measurement::{Estimate, Measurement, Outcome, Process};
 use crate::params::{Param, Params};
@@ -37,7 +38,7 @@ pub fn validate(run: &Run) -> Result<(), String> {
     paths::valid::valid(&run.paths)?;
     no_more("under_way", run.under_way.len(), under_way::MOST_SERVICES)?;
     each("under_way", &run.under_way, under_way::valid)?;
-    each("findings", &run.findings, |f| shares([f.share]))?;
+    each("findings", &run.findings, valid_finding)?;
     no_more("experiments", run.experiments.len(), MOST_EXPERIMENTS)?;
     each("experiments", &run.experiments, valid_experiment)
 }
@@ -66,6 +67,24 @@ pub fn valid_id(id: &str) -> Result<(), String> {
 const MOST_SECONDS: f64 = 1e9;
 /// Shares are of a time that other means measured: they can be beyond 1 and below 0, and not by this much.
 const MOST_SHARE: f64 = 1e9;
+
+/// Facts that a finding may have.
+const MOST_FACTS: usize = 200;
+
+/// A finding's share, and the numbers of its facts.
+fn valid_finding(f: &Finding) -> Result<(), String> {
+    shares([f.share])?;
+    if f.evidence.len() > MOST_FACTS {
+        return Err(format!("it has more than {MOST_FACTS} facts"));
+    }
+    for fact in &f.evidence {
+        if let Some(n) = fact.numbers().find(|n| !evidence::is_number(*n)) {
+            return Err(format!("a fact has the number {n}"));
+        }
+        valid_params(&fact.params)?;
+    }
+    Ok(())
+}
 
 /// Parameters: whole numbers in range.
 fn valid_params(params: &Params) -> Result<(), String> {
@@ -275,12 +294,11 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
         &mut dropped,
     );
     run.under_way.truncate(under_way::MOST_SERVICES);
-    keep(
-        "a finding",
-        &mut run.findings,
-        |f| shares([f.share]),
-        &mut dropped,
-    );
+    // What is no number of a fact is not known: the fact stays, and so does the finding.
+    for f in &mut run.findings {
+        f.evidence.iter_mut().for_each(Evidence::keep_numbers);
+    }
+    keep("a finding", &mut run.findings, valid_finding, &mut dropped);
     keep(
         "an experiment",
         &mut run.experiments,
@@ -308,7 +326,6 @@ fn keep<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::Finding;
     use crate::fixture;
 
     #[test]
@@ -324,6 +341,26 @@ mod tests {
         let mut experiment = fixture::experiment();
         spoil(&mut experiment);
         experiment
+    }
+
+    fn with_fact(fact: Evidence) -> Finding {
+        let (layer, status) = (crate::Layer::Storage, crate::Status::Likely);
+        Finding::new("storage.latency", layer, status, 0.2, vec![fact])
+    }
+
+    #[test]
+    fn a_fact_that_is_no_number_costs_that_number_alone() {
+        let mut run = fixture::run();
+        run.findings = vec![with_fact(
+            Evidence::figure(crate::Metric::ServerCpus, 1.0).within([0.0, f64::INFINITY]),
+        )];
+        let stored = storable(&run);
+        assert_eq!(validate(&stored), Ok(()));
+        let fact = &stored.findings[0].evidence[0];
+        assert_eq!(
+            (fact.value, fact.low, fact.high),
+            (Some(1.0), Some(0.0), None)
+        );
     }
 
     #[test]
@@ -404,6 +441,15 @@ mod tests {
             }),
             ("amount", |r| {
                 r.experiments = vec![with_experiment(|e| e.pairs[0].base.seconds = -1.0)]
+            }),
+            ("a fact has the number", |r| {
+                let fact = Evidence::figure(crate::Metric::DiskBusy, 1e300);
+                r.findings = vec![with_fact(fact)];
+            }),
+            ("more than 200 facts", |r| {
+                let mut finding = with_fact(Evidence::of(crate::Metric::NotFollowed));
+                finding.evidence = vec![finding.evidence[0].clone(); 201];
+                r.findings = vec![finding];
             }),
             ("too long", |r| {
                 r.experiments = vec![with_experiment(|e| e.what = "x".repeat(MAX_TEXT + 1))]

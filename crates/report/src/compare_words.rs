@@ -6,11 +6,12 @@ use fingerpost_compare::comparison::{
 use fingerpost_compare::service::Part;
 use fingerpost_compare::side::SideInfo;
 use fingerpost_compare::{Ratio, Verdict};
-use fingerpost_diagnose::wording::{evidence, overlapping, unexplained};
+use fingerpost_diagnose::wording::{overlapping, unexplained};
 use fingerpost_record::params::named;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Status};
 
+use crate::evidence::{Whose, evidence, words};
 use crate::style::Tone;
 use crate::view::place;
 pub(crate) use crate::words::clean as text;
@@ -49,7 +50,13 @@ pub(crate) fn settled(c: &Comparison) -> Vec<String> {
     };
     c.settled
         .iter()
-        .map(|one| text(&format!("{}{}", one.words(), kept(&one.runs))))
+        .map(|one| {
+            text(&format!(
+                "{}{}",
+                words(&one.fact(), Whose::default()),
+                kept(&one.runs)
+            ))
+        })
         .collect()
 }
 

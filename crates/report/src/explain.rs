@@ -17,7 +17,7 @@ use fingerpost_diagnose::client::beside;
 use fingerpost_record::{Finding, Observation, Readings, Run};
 
 pub use explanation::{Explanation, source};
-pub(crate) use explanation::{mapped_line, steps};
+pub(crate) use explanation::{OWN_CODE, WORKLOAD, mapped_line, programs, steps};
 pub use markdown::markdown;
 pub use screen::render;
 
@@ -142,7 +142,10 @@ mod tests {
             layer: Layer::Application,
             status,
             share: 0.6,
-            evidence: vec!["60 % of | it".into()],
+            evidence: vec![
+                fingerpost_record::Evidence::of(fingerpost_record::Metric::Text)
+                    .saying("60 % of | it"),
+            ],
             step: None,
             relation: None,
         };

@@ -10,6 +10,7 @@ pub mod compare_csv;
 pub mod compare_markdown;
 mod compare_words;
 pub mod csv;
+pub mod evidence;
 pub mod explain;
 pub mod figure;
 pub mod format;

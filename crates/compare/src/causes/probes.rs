@@ -30,7 +30,9 @@ pub(crate) fn judge(
     let changes: Vec<Changed> = changes
         .iter()
         .map(|c| Changed {
-            words: c.words(),
+            what: c.what.clone(),
+            base: c.base.clone(),
+            new: c.new.clone(),
             kind: c.kind,
         })
         .collect();

@@ -66,7 +66,8 @@ pub(crate) fn judge(
             .is_none_or(|of| of.split('.').next() == Some(fall.workload.as_str()))
     };
     let changed = |c: &Change| Changed {
-        words: c.words(),
+        base: c.base.clone(),
+        new: c.new.clone(),
         is_build: c.kind == Kind::Build,
         what: c.what.clone(),
     };

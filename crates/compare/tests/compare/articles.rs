@@ -3,7 +3,7 @@
 
 use fingerpost_compare::select::{parse, part};
 use fingerpost_compare::{Comparison, Options, Row, Verdict, compare, references};
-use fingerpost_record::{Layer, Params, Run, Status};
+use fingerpost_record::{Layer, Metric, Params, Run, Status};
 
 fn load(text: &str) -> Run {
     let (name, wanted) = parse(text).unwrap();
@@ -96,7 +96,9 @@ fn the_clock_is_eight_percent_faster_on_the_slower_side() {
         .find(|f| f.cause == "cpu.speed")
         .unwrap()
         .evidence[0];
-    assert!(evidence.contains("8 % faster"), "{evidence}");
+    assert_eq!(evidence.metric, Metric::ClockRate);
+    let [linux, mac] = [evidence.base, evidence.value].map(Option::unwrap);
+    assert!((mac / linux - 1.08).abs() < 0.005, "{evidence:?}");
 }
 
 #[test]
@@ -216,21 +218,18 @@ fn mysql_collapses_under_mac_os_x_from_five_clients_on() {
         "the authors could not prove it either"
     );
     // 1/192 - 1/228 s are 0.822 ms; 1/47 - 1/414 s are 18.861 ms; a null call is 1.13 - 0.14 µs slower.
-    let told = finding
-        .evidence
-        .iter()
-        .find(|e| e.contains("entries"))
-        .unwrap();
-    for figure in [
-        "0.82 ms",
-        "18.9 ms",
-        "990 ns",
-        "831 entries",
-        "19052",
-        "at most 4 %",
-    ] {
-        assert!(told.contains(figure), "{figure}: {told}");
-    }
+    let told = |metric: Metric| {
+        let of = |fact: &&fingerpost_record::Evidence| fact.metric == metric;
+        let fact = finding.evidence.iter().find(of).unwrap();
+        (fact.base, fact.value.unwrap())
+    };
+    let about = |found: f64, figure: f64| (found / figure - 1.0).abs() < 0.01;
+    let (one, many) = told(Metric::LongerByClients);
+    assert!(about(one.unwrap(), 0.822e-3) && about(many, 18.861e-3));
+    let (one, many) = told(Metric::EntriesNeeded);
+    assert!(about(one.unwrap(), 831.0) && about(many, 19_052.0));
+    assert!(about(told(Metric::NullCallCost).1, 990.0));
+    assert!(about(told(Metric::ExplainedByEntries).1, 0.822 / 18.861));
 }
 
 #[test]
@@ -290,8 +289,14 @@ fn the_network_and_the_disk_are_ruled_out() {
             .unwrap()
             .evidence[0]
     };
-    assert!(evidence("network.shaping").contains("less than 140 of 1000 Mbit/s"));
-    assert!(evidence("storage.durability").contains("23 kB/s"));
+    let link = evidence("network.shaping");
+    assert_eq!(
+        (link.metric, link.value, link.of),
+        (Metric::LinkPeak, Some(140.0), Some(1000.0))
+    );
+    let written = evidence("storage.durability");
+    assert_eq!(written.metric, Metric::WrittenAtMost);
+    assert!((written.value.unwrap() / 1e3 - 23.0).abs() < 0.5);
 }
 
 #[test]

@@ -280,7 +280,7 @@ fn the_runs_own_findings_count_where_no_total_tells() {
         layer: Layer::Network,
         status: Status::Confirmed,
         share: 0.8,
-        evidence: vec!["40 ms steps".into()],
+        evidence: vec![],
         step: None,
         relation: None,
     });

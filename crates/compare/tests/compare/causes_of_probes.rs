@@ -4,7 +4,8 @@
 use fingerpost_compare::{Comparison, Options, Verdict, compare};
 use fingerpost_record::cause::CAUSES;
 use fingerpost_record::{
-    Better, Estimate, Finding, Layer, Measurement, Outcome, Params, Process, Run, Status, Unit,
+    Better, Estimate, Evidence, Finding, Layer, Measurement, Metric, Outcome, Params, Process, Run,
+    Status, Unit,
 };
 
 /// Probes with plausible costs in nanoseconds, and how many system calls each makes.
@@ -116,12 +117,16 @@ fn every_call_slower_by_a_like_amount_is_entry() {
         first(&c)
             .evidence
             .iter()
-            .any(|e| e.contains("seccomp differs")),
+            .any(|e| e.metric == Metric::HostDiffers && e.name.as_deref() == Some("seccomp")),
         "{:?}",
         first(&c).evidence
     );
     assert!(
-        first(&c).evidence[0].contains("150 ns"),
+        first(&c)
+            .evidence
+            .iter()
+            .any(|e| e.metric == Metric::EntryCost
+                && e.value.is_some_and(|ns| (ns - 150.0).abs() < 0.5)),
         "{:?}",
         first(&c).evidence
     );
@@ -241,7 +246,7 @@ fn what_a_run_itself_convicts_is_not_ruled_out_by_probes() {
         layer: Layer::Storage,
         status,
         share: 0.6,
-        evidence: vec!["database clients=10: waiting for disks is 60 % of a request".into()],
+        evidence: vec![Evidence::figure(Metric::DiskWait, 0.6)],
         step: None,
         relation: None,
     };
@@ -275,7 +280,7 @@ fn what_a_run_itself_convicts_is_not_ruled_out_by_probes() {
         let figure = told(&c)
             .evidence
             .iter()
-            .any(|e| e.contains("alone shows it: database clients=10: waiting for disks is 60 %"));
+            .any(|e| e.metric == Metric::ShownBySide && e.value == Some(0.6));
         assert_eq!(figure, found == Status::NotObserved, "{:#?}", told(&c));
         assert_eq!(
             first(&c).cause,
@@ -418,11 +423,11 @@ fn where_the_processor_differs_too_each_cause_in_the_kernel_says_so() {
         .collect();
     assert!(of_kernel.len() > 3, "{:#?}", c.causes);
     for finding in of_kernel {
-        let processor = "processor differs: AMD Opteron 850 on opteron-850-linux, IBM PowerPC 970FX (G5) on g5-2.5-linux";
+        let processor = Evidence::of(Metric::HostDiffers)
+            .named("processor")
+            .changing("AMD Opteron 850", "IBM PowerPC 970FX (G5)")
+            .among(["opteron-850-linux", "g5-2.5-linux"]);
         assert_eq!(finding.status, Status::Likely, "{finding:#?}");
-        assert!(
-            finding.evidence.iter().any(|line| line == processor),
-            "{finding:#?}"
-        );
+        assert!(finding.evidence.contains(&processor), "{finding:#?}");
     }
 }

@@ -95,7 +95,7 @@ fn one_kernel_on_two_processors_is_not_confirmed() {
             !c.causes
                 .iter()
                 .flat_map(|f| &f.evidence)
-                .any(|e| e.contains("MHz")),
+                .any(|e| e.metric == fingerpost_record::Metric::ClockRate),
             "{:#?}",
             c.causes
         );

@@ -97,7 +97,10 @@ fn what_the_experiment_gives_the_setting_comes_before_what_passive_signs_say() {
     };
     assert!(
         (setting.share - 0.89).abs() < 1e-9
-            && setting.evidence[0].contains("89 % of the difference"),
+            && setting.evidence[0].metric == fingerpost_record::Metric::ChangeAlone
+            && setting.evidence[0]
+                .value
+                .is_some_and(|share| (share - 0.89).abs() < 1e-9),
         "{setting:?}"
     );
     let root = Some(Relation::FollowsFrom("app.setting".into()));
@@ -109,10 +112,10 @@ fn what_the_experiment_gives_the_setting_comes_before_what_passive_signs_say() {
         "{left} {others:?}"
     );
     assert!(
-        others
-            .evidence
-            .iter()
-            .any(|line| line.contains(&format!("leaves up to {:.0} %", 100.0 * left))),
+        others.evidence.iter().any(
+            |fact| fact.metric == fingerpost_record::Metric::LeftByChanges
+                && fact.value.is_some_and(|share| (share - left).abs() < 1e-9)
+        ),
         "{others:?}"
     );
     assert!(

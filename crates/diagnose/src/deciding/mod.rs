@@ -13,6 +13,7 @@ pub use effect::{answer, effect, interval};
 pub use plan::{Course, Offer, Planned, Policy, course, plan};
 pub use verdict::verdict;
 
+use fingerpost_record::cause::id;
 use std::cmp::Ordering;
 
 use fingerpost_record::{Change, Experiment, Finding};
@@ -61,26 +62,30 @@ const fn short(change: Change, causes: &'static [&'static str], clears: bool) ->
 
 /// What each change decides about.
 pub static DECIDES: [Decides; 7] = [
-    short(Change::Priority, &["cpu.priority"], false),
-    short(Change::Weight, &["cpu.contention", "cpu.priority"], false),
+    short(Change::Priority, &[id::CPU_PRIORITY], false),
+    short(
+        Change::Weight,
+        &[id::CPU_CONTENTION, id::CPU_PRIORITY],
+        false,
+    ),
     Decides {
         stretch_s: 3.0 * QUOTA_PERIOD_S,
         longest_s: 6.0 * QUOTA_PERIOD_S,
         settle_s: QUOTA_PERIOD_S,
-        ..short(Change::Quota, &["cpu.quota"], true)
+        ..short(Change::Quota, &[id::CPU_QUOTA], true)
     },
-    short(Change::Cpus, &["cpu.affinity"], true),
+    short(Change::Cpus, &[id::CPU_AFFINITY], true),
     Decides {
         stretch_s: LONGEST_HOLD_S - BALANCED_S,
         longest_s: LONGEST_HOLD_S - BALANCED_S,
         ..short(
             Change::Hold,
-            &["cpu.contention", "storage.contention"],
+            &[id::CPU_CONTENTION, id::STORAGE_CONTENTION],
             false,
         )
     },
-    short(Change::Client, &["client.saturated"], false),
-    short(Change::HugePages, &["memory.page_size"], false),
+    short(Change::Client, &[id::CLIENT_SATURATED], false),
+    short(Change::HugePages, &[id::MEMORY_PAGE_SIZE], false),
 ];
 
 /// Whether an experiment decides about what is found.

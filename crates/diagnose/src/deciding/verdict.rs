@@ -1,11 +1,10 @@
 //! What experiments change of the findings: their answer counts above every passive sign.
 
 use fingerpost_record::cause::{CONFIRMED, LIKELY, cause};
-use fingerpost_record::{Answer, Experiment, Finding, Status};
+use fingerpost_record::{Answer, Evidence, Experiment, Finding, Metric, Status};
 
 use super::{by_suspicion, decides, decides_about};
 use crate::chain;
-use crate::judging::percent;
 
 /// The findings of one step, with what its experiments say of them.
 ///
@@ -32,29 +31,20 @@ pub fn verdict(findings: &[Finding], experiments: &[Experiment]) -> Vec<Finding>
     found
 }
 
-/// What an experiment took away and what had been seen differ by more than this before a sentence says why.
+/// What an experiment took away and what had been seen differ by more than this before that is told.
 const APART: f64 = 0.05;
 
-/// Why the share that an experiment measured is not the one that was seen.
-fn why_apart(measured: f64, seen: f64) -> String {
-    let why = if measured > seen {
-        ", which leaves out what it delays indirectly (a thread that holds a lock, emptied caches)"
-    } else {
-        ": some of that is then spent on something else"
-    };
-    let (measured, seen) = (percent(measured), percent(seen));
-    format!(
-        "{measured} is how much less time requests took with that change; {seen} is the part of it that was seen to go \
-         to this cause without the change{why}"
-    )
+/// That the share that an experiment measured is not the one that was seen.
+fn measured_and_seen(measured: f64, seen: f64) -> Evidence {
+    Evidence::pair(Metric::MeasuredAndSeen, [seen, measured])
 }
 
 /// Whether the experiment said anything of a finding that it had not said before. `all` are those of the step.
 fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) -> bool {
     let decides = decides(experiment.change);
     let tested = |f: &Finding| decides_about(experiment, f);
-    let sentence = experiment.sentence();
-    if found.iter().any(|f| f.evidence.contains(&sentence)) {
+    let fact = Evidence::of_experiment(experiment);
+    if found.iter().any(|f| f.evidence.contains(&fact)) {
         return false;
     }
     let most = found
@@ -67,7 +57,7 @@ fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) 
     else {
         return false;
     };
-    let earlier: Vec<String> = all.iter().map(Experiment::sentence).collect();
+    let earlier: Vec<Evidence> = all.iter().map(Evidence::of_experiment).collect();
     for f in found.iter_mut().filter(|f| {
         f.cause == name || (tested(f) && experiment.answer == Answer::Same && f.status.accuses())
     }) {
@@ -80,7 +70,7 @@ fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) 
                 let apart =
                     seen.filter(|seen| !f.evidence.is_empty() && (f.share - seen).abs() > APART);
                 f.evidence
-                    .splice(0..0, apart.map(|seen| why_apart(f.share, seen)));
+                    .splice(0..0, apart.map(|seen| measured_and_seen(f.share, seen)));
                 f.status = if 1.0 - 1.0 / e.low > CONFIRMED.value {
                     Status::Confirmed
                 } else {
@@ -94,7 +84,7 @@ fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) 
             }
             _ => {}
         }
-        f.evidence.insert(0, sentence.clone());
+        f.evidence.insert(0, fact.clone());
     }
     true
 }
@@ -173,11 +163,19 @@ mod tests {
             ]
         );
         assert!((after[0].share - 0.479).abs() < 0.005, "{}", after[0].share);
+        let first = &after[0].evidence[0];
         assert_eq!(
-            after[0].evidence[0],
-            "with Quota made requests were 1.92 (1.85–1.99) times faster"
+            (first.metric, first.answer, first.change),
+            (
+                Metric::Experiment,
+                Some(Answer::Faster),
+                Some(Change::Quota)
+            )
         );
-        assert_eq!(after[0].evidence.last().unwrap(), "as seen");
+        assert_eq!(
+            after[0].evidence.last().unwrap().text.as_deref(),
+            Some("as seen")
+        );
     }
 
     #[test]
@@ -193,17 +191,12 @@ mod tests {
         };
         let more = after(0.078);
         assert_eq!(more.len(), 3, "{more:?}");
-        assert!(
-            more[1].starts_with("48 % is how much less time")
-                && more[1].contains("; 7.8 % is the part of it that was seen"),
-            "{}",
-            more[1]
+        assert_eq!(
+            (more[1].metric, more[1].base),
+            (Metric::MeasuredAndSeen, Some(0.078))
         );
-        assert!(
-            more[1].contains("indirectly") && after(0.9)[1].contains("spent on something else"),
-            "{:?}",
-            after(0.9)
-        );
+        assert!((more[1].value.unwrap() - 0.479).abs() < 0.005, "{more:?}");
+        assert_eq!(after(0.9)[1].metric, Metric::MeasuredAndSeen);
         assert_eq!(after(0.46).len(), 2, "alike");
         let held = experiment(Change::Hold, &["cpu.contention"], 1.2, 1.3);
         let both = verdict(
@@ -226,9 +219,10 @@ mod tests {
             &[experiment(Change::Weight, &["cpu.contention"], 0.99, 1.01)],
         );
         assert_eq!(told(&after), [("cpu.contention", Status::Likely)]);
-        assert!(
-            after[0].evidence[0].contains("as fast as before"),
-            "and that is said"
+        assert_eq!(
+            after[0].evidence[0].answer,
+            Some(Answer::Same),
+            "that is said"
         );
     }
 
@@ -244,7 +238,7 @@ mod tests {
         not_done.effect = None;
         let after = verdict(&before, &[not_done]);
         assert_eq!(told(&after), told(&before));
-        assert!(after[0].evidence[0].contains("not tried"));
+        assert_eq!(after[0].evidence[0].answer, Some(Answer::NotDone));
     }
 
     #[test]

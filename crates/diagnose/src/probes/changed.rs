@@ -1,18 +1,18 @@
 //! A compiler, a flag, a version or a setting that was changed between the sides: named before any hardware is.
 
-use fingerpost_record::{Finding, Layer, Status};
+use fingerpost_record::cause::id;
+use fingerpost_record::{Evidence, Finding, Layer, Metric, Status};
 
 use super::seen::{Changed, Kind};
 use super::view::{Item, View};
 use crate::hosts;
-use crate::sides::alone::TOGETHER;
 
 /// The cause of another build of the program.
-pub const BUILD: &str = "app.build";
+pub const BUILD: &str = id::APP_BUILD;
 /// The cause of another setting of the same program.
-pub const SETTING: &str = "app.setting";
+pub const SETTING: &str = id::APP_SETTING;
 /// The cause of swap that is somewhere else.
-pub const PLACEMENT: &str = "memory.swap_place";
+pub const PLACEMENT: &str = id::MEMORY_SWAP_PLACE;
 
 /// Accounts for what is left in the rows that a change concerns, once the clock of one and the same processor has had
 /// its part.
@@ -30,30 +30,30 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
     let changes: Vec<&Changed> = places.iter().map(|place| &view.changes[*place]).collect();
     let concerned = |i: &Item| places.iter().any(|place| i.row.changes.contains(place));
     let (cause, layer) = cause_of(&changes);
-    let mut evidence: Vec<String> = changes
+    let mut evidence: Vec<Evidence> = changes
         .iter()
-        .map(|c| format!("{} (base → new)", c.words))
+        .map(|c| {
+            Evidence::of(Metric::Changed)
+                .named(&c.what)
+                .changing(&c.base, &c.new)
+        })
         .collect();
     if changes.len() > 1 {
-        evidence.push(TOGETHER.into());
+        evidence.push(Evidence::of(Metric::ChangedTogether));
     }
     let others = others(view, &changes);
     evidence.extend(
         view.items
             .iter()
             .filter(|i| i.slower && concerned(i))
-            .map(|i| i.row.words())
+            .map(|i| i.row.fact())
             .take(3),
     );
     if let Some(what) = view.machines.differ() {
-        let settle = if view.measured_here {
-            " (compare --settle measures it)"
-        } else {
-            ""
-        };
-        evidence.push(format!(
-            "the {what} differ too, so that how much of the difference is the change's is not known{settle}"
-        ));
+        let mut why = Evidence::of(Metric::MachinesDifferToo).named(what);
+        // What was measured here can be measured again, one change at a time.
+        why.undecided = view.measured_here;
+        evidence.push(why);
         return Some(Finding::new(cause, layer, Status::Likely, 0.0, evidence));
     }
     let share = view.claim(|i| if concerned(i) { i.left } else { 0.0 }) / total;
@@ -63,8 +63,8 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
         Status::Likely
     };
     evidence.push(match others.as_slice() {
-        [] => "nothing else that is known of the two sides differs".into(),
-        others => format!("what differs besides: {}", others.join(", ")),
+        [] => Evidence::of(Metric::NothingElseDiffers),
+        others => Evidence::of(Metric::DiffersBesides).among(others),
     });
     Some(Finding::new(cause, layer, status, share, evidence))
 }

@@ -1,16 +1,16 @@
 //! Everything slower in proportion: the CPU's speed, its mitigations, or the host under a guest.
 
-use fingerpost_record::cause::cause;
 use fingerpost_record::cause::thresholds::{
     MORE_STOLEN_SECONDS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS,
 };
-use fingerpost_record::{Finding, Layer, Status};
+use fingerpost_record::cause::{cause, id};
+use fingerpost_record::{Evidence, Finding, Layer, Metric, Status};
 
 use super::groups::Group;
 use super::seen::Verdict;
 use super::view::{Item, View};
 use crate::hosts::TASK_MITIGATIONS;
-use crate::steps::Evidence;
+use crate::steps::KnownSide;
 
 /// Judges the proportional causes and accounts for their part of every row.
 pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
@@ -34,7 +34,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
         let evidence = by_the_work(view, &rows, &slower);
         let share = view.claim(|i| if i.group == Group::CPU { i.left } else { 0.0 }) / total;
         return vec![Finding::new(
-            "cpu.speed",
+            id::CPU_SPEED,
             Layer::Cpu,
             Status::Likely,
             share,
@@ -52,19 +52,14 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
         .collect();
     let following = followers.iter().filter(|i| i.log > factor / 2.0).count();
     let certain = following as f64 >= MOST_OF_ROWS.value * followers.len() as f64;
-    let (some, all, others, percent) = (
-        slower.len(),
-        rows.len(),
-        followers.len(),
-        factor.exp_m1() * 100.0,
-    );
-    let mut evidence = vec![format!(
-        "{some} of {all} user-mode probes are {}, by {percent:.0} % in the middle; {following} of {others} other rows \
-         move with them",
-        view.word()
-    )];
-    evidence.extend(slower.iter().take(2).map(|i| i.row.words()));
-    evidence.push(reason);
+    let mut evidence = vec![
+        view.figure(Metric::UserProbes, slower.len())
+            .out_of(rows.len() as f64),
+        Evidence::figure(Metric::UserProbesMedian, factor.exp_m1()),
+        Evidence::figure(Metric::RowsMoveWith, following as f64).out_of(followers.len() as f64),
+    ];
+    evidence.extend(slower.iter().take(2).map(|i| i.row.fact()));
+    evidence.extend(reason);
     let told = [
         "processor",
         "clock",
@@ -108,31 +103,36 @@ fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
     let Some(worst) = resolved else {
         return Vec::new();
     };
-    let (all, most) = (rows.len(), worst.row.words());
-    let why = match slower {
-        0 => format!("user-mode arithmetic does not move: {most}"),
-        _ => format!(
-            "of {all} user-mode probes {slower} are {}, no more than half; the most: {most}",
-            view.word()
-        ),
-    };
-    vec![Finding::ruled_out("cpu.speed", Layer::Cpu, why)]
+    let mut evidence = vec![match slower {
+        0 => Evidence::of(Metric::ArithmeticSame),
+        _ => view
+            .figure(Metric::UserProbes, slower)
+            .out_of(rows.len() as f64),
+    }];
+    evidence.push(worst.row.fact());
+    vec![Finding::new(
+        id::CPU_SPEED,
+        Layer::Cpu,
+        Status::RuledOut,
+        0.0,
+        evidence,
+    )]
 }
 
 /// What two processors are told apart by where neither is ahead in most of the work.
-fn by_the_work(view: &View, rows: &[&Item], slower: &[&Item]) -> Vec<String> {
+fn by_the_work(view: &View, rows: &[&Item], slower: &[&Item]) -> Vec<Evidence> {
     let apart = |i: &&&Item| matches!(i.row.verdict, Verdict::Slower | Verdict::Faster);
     let others = rows
         .iter()
         .filter(apart)
         .count()
         .saturating_sub(slower.len());
-    let (some, all, word) = (slower.len(), rows.len(), view.word());
-    let mut evidence = vec![format!(
-        "{some} of {all} user-mode probes are {word}, and {others} the other way: which processor is ahead depends on \
-         the work"
-    )];
-    evidence.extend(slower.iter().take(2).map(|i| i.row.words()));
+    let mut evidence = vec![
+        view.figure(Metric::UserProbes, slower.len())
+            .out_of(rows.len() as f64),
+        Evidence::figure(Metric::ProbesTheOtherWay, others as f64),
+    ];
+    evidence.extend(slower.iter().take(2).map(|i| i.row.fact()));
     evidence.extend(view.host_clues(&["processor", "clock"]));
     evidence
 }
@@ -145,17 +145,14 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     if view.machines.same_processor != Some(true) || !(slow > 0.0 && fast > 0.0) {
         return None;
     }
-    let names = (view.slow.name, view.fast.name);
+    let base_first = if view.new_is_slow {
+        [fast, slow]
+    } else {
+        [slow, fast]
+    };
+    let clock = Evidence::pair(Metric::ClockRate, base_first);
     if slow >= fast * (1.0 - SAME_COUNTERS.value) {
-        let faster = Some(slow / fast - 1.0).filter(|faster| *faster > SAME_COUNTERS.value);
-        let how = faster.map_or("as fast as that".into(), |f| {
-            format!("{:.0} % faster than that", f * 100.0)
-        });
-        let why = format!(
-            "the clock of the slower {} is {how} of {} ({slow:.0} and {fast:.0} MHz)",
-            names.0, names.1
-        );
-        return Some(Finding::ruled_out("cpu.speed", Layer::Cpu, why));
+        return Some(Finding::ruled_out(id::CPU_SPEED, Layer::Cpu, clock));
     }
     let factor = (fast / slow).ln();
     let share = view.claim(|i| {
@@ -165,13 +162,9 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
             factor
         }
     }) / total;
-    let slower = format!(
-        "the clock of {} is slower: {slow:.0} against {fast:.0} MHz",
-        names.0
-    );
-    let evidence = vec![format!("{slower}, and nothing else is known of the CPUs")];
+    let evidence = vec![clock, Evidence::of(Metric::NothingElseOfCpus)];
     Some(Finding::new(
-        "cpu.speed",
+        id::CPU_SPEED,
         Layer::Cpu,
         Status::Likely,
         share,
@@ -180,7 +173,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
 }
 
 /// Which of the proportional causes the counters and the hosts speak for.
-fn which(view: &View, rows: &[&Item]) -> (&'static str, String) {
+fn which(view: &View, rows: &[&Item]) -> (&'static str, Vec<Evidence>) {
     let median = |name: &str| {
         let mut v: Vec<f64> = rows
             .iter()
@@ -190,7 +183,7 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, String) {
         v.sort_by(f64::total_cmp);
         (!v.is_empty()).then(|| v[v.len() / 2])
     };
-    let steal = |side: Evidence| {
+    let steal = |side: KnownSide| {
         side.host
             .after
             .as_ref()
@@ -200,33 +193,26 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, String) {
     let differs = |what: &[&str]| !view.host_clues(what).is_empty();
     let mitigations_alone =
         || differs(&["mitigations", TASK_MITIGATIONS]) && !differs(&["processor", "clock"]);
+    let fact = |metric| vec![Evidence::of(metric)];
+    let figure = |metric, value| vec![Evidence::figure(metric, value)];
     match (median("instructions_user"), median("cycles_user")) {
         (Some(instructions), _) if instructions > 1.0 + SAME_COUNTERS.value => {
-            let times = format!("the probes execute {instructions:.2} times the instructions");
-            (
-                "app.work",
-                format!("{times}: another build, not another CPU"),
-            )
+            (id::APP_WORK, figure(Metric::Instructions, instructions))
         }
-        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNTERS.value => (
-            "cpu.mitigation",
-            format!("the instructions are the same, the cycles {cycles:.2} times as many"),
-        ),
+        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNTERS.value => {
+            (id::CPU_MITIGATION, figure(Metric::Cycles, cycles))
+        }
         _ if slow > fast + MORE_STOLEN_SECONDS.value => {
-            let took = format!("the hypervisor took {slow:.1} s from the slower run");
-            (
-                "host.steal",
-                format!("{took} and {fast:.1} s from the other"),
-            )
+            let base_first = if view.new_is_slow {
+                [fast, slow]
+            } else {
+                [slow, fast]
+            };
+            let took = Evidence::pair(Metric::StolenSeconds, base_first);
+            (id::HOST_STEAL, vec![took])
         }
-        (Some(_), Some(_)) => (
-            "cpu.speed",
-            "instructions and cycles are the same, each takes longer".into(),
-        ),
-        _ if mitigations_alone() => {
-            let same = "the processor is the same and its mitigations differ; there are no counters to tell more";
-            ("cpu.mitigation", same.into())
-        }
-        _ => ("cpu.speed", "there are no counters to tell more".into()),
+        (Some(_), Some(_)) => (id::CPU_SPEED, fact(Metric::SameCounters)),
+        _ if mitigations_alone() => (id::CPU_MITIGATION, fact(Metric::MitigationsDiffer)),
+        _ => (id::CPU_SPEED, fact(Metric::NoCounters)),
     }
 }

@@ -1,5 +1,6 @@
 //! Which rows belong together, and which cause they point at.
 
+use fingerpost_record::cause::id;
 use fingerpost_record::cause::{CAUSES, Cause, cause, of_probe};
 use fingerpost_record::descriptor::Exercises;
 
@@ -66,15 +67,15 @@ pub fn causes() -> impl Iterator<Item = (Group, &'static str)> {
 }
 
 const OF_PARTS: &[(Exercises, &str)] = &[
-    (Exercises::Clock, "kernel.clock"),
-    (Exercises::Syscall, "kernel.work"),
-    (Exercises::Signal, "kernel.signal"),
-    (Exercises::Process, "kernel.process"),
-    (Exercises::Thread, "kernel.thread"),
-    (Exercises::Switch, "scheduler.switch"),
-    (Exercises::LocalIpc, "kernel.ipc"),
-    (Exercises::Network, "network.stack"),
-    (Exercises::Fault, "memory.fault"),
-    (Exercises::Memory, "memory.bandwidth"),
-    (Exercises::Storage, "storage.latency"),
+    (Exercises::Clock, id::KERNEL_CLOCK),
+    (Exercises::Syscall, id::KERNEL_WORK),
+    (Exercises::Signal, id::KERNEL_SIGNAL),
+    (Exercises::Process, id::KERNEL_PROCESS),
+    (Exercises::Thread, id::KERNEL_THREAD),
+    (Exercises::Switch, id::SCHEDULER_SWITCH),
+    (Exercises::LocalIpc, id::KERNEL_IPC),
+    (Exercises::Network, id::NETWORK_STACK),
+    (Exercises::Fault, id::MEMORY_FAULT),
+    (Exercises::Memory, id::MEMORY_BANDWIDTH),
+    (Exercises::Storage, id::STORAGE_LATENCY),
 ];

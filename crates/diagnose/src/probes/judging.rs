@@ -13,11 +13,12 @@
 //! A cause's share is the part of the slow-down, summed over the slower rows on the logarithmic scale, that it accounts
 //! for; the rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
 
+use fingerpost_record::cause::id;
 use fingerpost_record::cause::thresholds::{
     LIKE_ENTRIES, MOST_OF_GROUP, MOST_OF_ROWS, WORTH_NAMING,
 };
 use fingerpost_record::descriptor::NULL_CALL;
-use fingerpost_record::{Exercises, Finding, Layer, Observation, Status};
+use fingerpost_record::{Evidence, Exercises, Finding, Layer, Metric, Observation, Status};
 
 use super::groups::{Group, causes};
 use super::seen::{Clients, Compared, Verdict};
@@ -60,9 +61,12 @@ pub fn judge(compared: &Compared) -> (Vec<Finding>, f64) {
     // Between two processors or two systems nobody knows how much of a change is the change's.
     let untold = changed.is_some() && view.machines.differ().is_some();
     let processors = changed.is_some() && view.machines.same_processor == Some(false);
-    let of_both = |f: &Finding| processors && f.status == Status::Likely && f.cause == "cpu.speed";
+    let of_both =
+        |f: &Finding| processors && f.status == Status::Likely && f.cause == id::CPU_SPEED;
     findings.retain(|f| {
-        f.status == Status::RuledOut || f.share >= WORTH_NAMING.value || f.cause == "memory.paging"
+        f.status == Status::RuledOut
+            || f.share >= WORTH_NAMING.value
+            || f.cause == id::MEMORY_PAGING
     });
     findings
         .iter_mut()
@@ -90,7 +94,7 @@ fn entry(view: &mut View, total: f64, cpu_ruled_out: bool) -> Option<Finding> {
     if !null.slower {
         let ruled_out = null.row.verdict != Verdict::Unresolved;
         return ruled_out
-            .then(|| Finding::ruled_out("syscall.entry", Layer::Kernel, null.row.words()));
+            .then(|| Finding::ruled_out(id::SYSCALL_ENTRY, Layer::Kernel, null.row.fact()));
     }
     if null.left <= view.threshold {
         return None;
@@ -108,12 +112,13 @@ fn entry(view: &mut View, total: f64, cpu_ruled_out: bool) -> Option<Finding> {
     {
         return None;
     }
-    let (all, word) = (amounts.len(), view.word());
-    let mut evidence = vec![format!(
-        "{like} of {all} system calls are {word} by a similar time: {middle:.0} ns for each entry into the kernel in \
-         the median, {extra:.0} ns for the null call"
-    )];
-    evidence.push(null.row.words());
+    let mut evidence = vec![
+        view.figure(Metric::CallsAlike, like)
+            .out_of(amounts.len() as f64),
+        Evidence::figure(Metric::EntryCost, middle),
+        Evidence::figure(Metric::NullCallCost, extra),
+        null.row.fact(),
+    ];
     let settings = machines::KERNEL_SETTINGS[0];
     evidence.extend(
         view.host_clues(&[&["kernel", "operating system", "processor"], settings].concat()),
@@ -129,7 +134,7 @@ fn entry(view: &mut View, total: f64, cpu_ruled_out: bool) -> Option<Finding> {
         Status::Likely
     });
     Some(Finding::new(
-        "syscall.entry",
+        id::SYSCALL_ENTRY,
         Layer::Kernel,
         status,
         claimed / total,
@@ -169,13 +174,16 @@ fn of_group(view: &mut View, group: Group, total: f64, cpu_ruled_out: bool) -> O
             .iter()
             .max_by(|a, b| a.log.total_cmp(&b.log))
             .filter(|i| i.row.verdict != Verdict::Unresolved)?;
-        let why = format!(
-            "none of its {} rows is {}; the nearest: {}",
-            all.len(),
-            view.word(),
-            worst.row.words()
-        );
-        return Some(Finding::ruled_out(cause.name, cause.layer, why));
+        let none = view
+            .figure(Metric::NoRowOfGroup, 0)
+            .out_of(all.len() as f64);
+        return Some(Finding::new(
+            cause.name,
+            cause.layer,
+            Status::RuledOut,
+            0.0,
+            vec![none, worst.row.fact()],
+        ));
     }
     let all_rows = all.len();
     let mut rows: Vec<&Item> = all
@@ -187,12 +195,12 @@ fn of_group(view: &mut View, group: Group, total: f64, cpu_ruled_out: bool) -> O
         return None;
     }
     let (name, fact) = named(view, group, cause.name);
-    let mut evidence = vec![format!(
-        "{slower} of {all_rows} rows of {} are {}",
-        group.words()?,
-        view.word()
-    )];
-    evidence.extend(rows.iter().take(4).map(|i| i.row.words()));
+    let mut evidence = vec![
+        view.figure(Metric::RowsOfGroup, slower)
+            .out_of(all_rows as f64)
+            .named(group.words()?),
+    ];
+    evidence.extend(rows.iter().take(4).map(|i| i.row.fact()));
     evidence.extend(fact);
     // The same code of a kernel costs something else on another processor: a reader is to know that it may be that.
     evidence.extend(view.host_clues(&["processor"]));
@@ -227,11 +235,11 @@ fn of_group(view: &mut View, group: Group, total: f64, cpu_ruled_out: bool) -> O
 }
 
 /// A fact of the hosts can give a group's cause its name.
-fn named(view: &View, group: Group, cause: &'static str) -> (&'static str, Option<String>) {
+fn named(view: &View, group: Group, cause: &'static str) -> (&'static str, Option<Evidence>) {
     let differs = |what: &[&str]| view.host_clues(what).into_iter().next();
     match group {
         Group::Part(Exercises::Fault) => match differs(&["transparent huge pages"]) {
-            Some(fact) => ("memory.page_size", Some(fact)),
+            Some(fact) => (id::MEMORY_PAGE_SIZE, Some(fact)),
             None => (cause, None),
         },
         Group::Part(Exercises::Clock) => (cause, differs(&["clock source"])),
@@ -262,26 +270,34 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
             last.0,
         );
         let (probe, [slow, fast]) = (curve.probe, [view.slow.name, view.fast.name]);
-        evidence.push(format!(
-            "{probe} on {slow} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {clients}; on \
-             {fast} it goes from {:.0}/s to {:.0}/s",
-            one[0], many[0], one[1], many[1]
-        ));
-        evidence.extend(entries_needed(view, one, many, clients));
+        let collapses = Evidence::figure(Metric::CollapsesFrom, from as f64);
+        evidence.push(collapses.named(probe).among([slow]));
+        for (side, [one, many]) in [(slow, [one[0], many[0]]), (fast, [one[1], many[1]])] {
+            evidence.push(
+                Evidence::pair(Metric::ThroughputByClients, [one, many])
+                    .out_of(clients as f64)
+                    .named(probe)
+                    .among([side]),
+            );
+        }
+        evidence.extend(
+            entries_needed(view, one, many, clients)
+                .into_iter()
+                .flatten(),
+        );
         probes.push((probe, one[0] / one[1]));
     }
     if probes.is_empty() {
         return None;
     }
-    evidence
-        .push("the same program scales on the other system, so the contention is in locks or threads below it".into());
+    evidence.push(Evidence::of(Metric::ScalesElsewhere));
     // What one client costs more is not the collapse's; only what comes on top of it is.
     let claimed = view.claim(|i| {
         let one = probes.iter().find(|(probe, _)| *probe == i.row.probe);
         one.map_or(0.0, |(_, at_one)| i.log + at_one.ln().min(0.0))
     });
     Some(Finding::new(
-        "kernel.scaling",
+        id::KERNEL_SCALING,
         Layer::Kernel,
         Status::Likely,
         claimed / total,
@@ -294,7 +310,12 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
 /// client's difference leaves room for are the most that it can make, and what they cost is the most that slower
 /// entries explain of the difference under many clients. Throughput is told as the slow and the fast side's; with it a
 /// transaction's share of one CPU's time, which on more CPUs is more and needs more entries.
-fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> Option<String> {
+fn entries_needed(
+    view: &View,
+    one: [f64; 2],
+    last: [f64; 2],
+    clients: i64,
+) -> Option<[Evidence; 4]> {
     let null = view.items.iter().find(|i| i.row.probe == NULL_CALL)?;
     let each = (null.slow - null.fast) * 1e-9;
     let longer = |[slow, fast]: [f64; 2]| 1.0 / slow - 1.0 / fast;
@@ -302,16 +323,18 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
     if each <= 0.0 || !under_load.is_finite() || under_load <= alone {
         return None;
     }
-    let ([one_ms, many_ms], ns) = ([alone, under_load].map(|seconds| seconds * 1e3), each * 1e9);
-    let ([one, many], most) = (
-        [alone, under_load].map(|seconds| seconds / each),
-        alone / under_load * 100.0,
-    );
-    Some(format!(
-        "a transaction is {one_ms:.2} ms longer with one client and {many_ms:.1} ms with {clients}: at {ns:.0} ns more \
-         for each entry into the kernel that would need {one:.0} entries and {many:.0}; as it makes no more of them \
-         with {clients} clients, slower entries explain at most {most:.0} % of it"
-    ))
+    let clients = clients as f64;
+    let each_ns = each * 1e9;
+    Some([
+        Evidence::pair(Metric::LongerByClients, [alone, under_load]).out_of(clients),
+        Evidence::figure(Metric::NullCallCost, each_ns),
+        Evidence::pair(
+            Metric::EntriesNeeded,
+            [alone, under_load].map(|seconds| seconds / each),
+        )
+        .out_of(clients),
+        Evidence::figure(Metric::ExplainedByEntries, alone / under_load).out_of(clients),
+    ])
 }
 
 /// A program whose time changes together with its page-ins.
@@ -332,12 +355,14 @@ fn paging(view: &View) -> Option<Finding> {
         return None;
     }
     let evidence = vec![
-        paged.row.words(),
-        format!("{slower} of {all} other rows of {family} move with it"),
-        "how much of their time it accounts for is not known".into(),
+        paged.row.fact(),
+        Evidence::figure(Metric::RowsMoveWith, f64::from(slower))
+            .out_of(f64::from(all))
+            .named(family),
+        Evidence::of(Metric::ShareNotKnown),
     ];
     Some(Finding::new(
-        "memory.paging",
+        id::MEMORY_PAGING,
         Layer::Memory,
         Status::Likely,
         0.0,

@@ -1,11 +1,12 @@
 //! What the two sides' machines have in common, so that what is the same on both is not blamed for a difference.
 
-use fingerpost_record::{Exercises, Finding, Layer, Status};
+use fingerpost_record::cause::id;
+use fingerpost_record::{Evidence, Exercises, Finding, Layer, Metric, Status};
 
 use super::groups::Group;
 use super::view::{Item, View};
 use crate::hosts::{TASK_MITIGATIONS, same};
-use crate::steps::Evidence;
+use crate::steps::KnownSide;
 
 /// Settings of a kernel that change what its work costs: those of entering it first.
 pub(super) const KERNEL_SETTINGS: [&[&str]; 3] = [
@@ -38,7 +39,7 @@ pub(super) struct Machines {
 }
 
 impl Machines {
-    pub(super) fn of(base: &Evidence, new: &Evidence) -> Machines {
+    pub(super) fn of(base: &KnownSide, new: &KnownSide) -> Machines {
         let told = |what: &str| same(base.facts, new.facts, what);
         let settings = KERNEL_SETTINGS
             .iter()
@@ -98,13 +99,10 @@ pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Fi
     if rows == 0 {
         return;
     }
-    let mut evidence = vec![format!(
-        "kernel and system are the same and the processor is not: what {rows} rows cost more is what the same code \
-         costs there"
-    )];
+    let mut evidence = vec![Evidence::figure(Metric::SameCodeElsewhere, rows as f64)];
     evidence.extend(view.host_clues(&["processor"]));
     let share = view.claim(|i| if is_code(i) { i.left } else { 0.0 }) / total;
-    let known = findings.iter().position(|f| f.cause == "cpu.speed");
+    let known = findings.iter().position(|f| f.cause == id::CPU_SPEED);
     let (before, earlier) = known
         .map(|at| findings.remove(at))
         .map_or((0.0, Vec::new()), |f| (f.share, f.evidence));
@@ -115,7 +113,7 @@ pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Fi
             .collect::<Vec<_>>(),
     );
     findings.push(Finding::new(
-        "cpu.speed",
+        id::CPU_SPEED,
         Layer::Cpu,
         Status::Likely,
         before + share,

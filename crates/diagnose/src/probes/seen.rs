@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use fingerpost_record::{Better, Descriptor, Params, Unit};
+use fingerpost_record::evidence::Ratio;
+use fingerpost_record::{Better, Descriptor, Evidence, Metric, Params, Unit};
 use serde::Serialize;
 
-use crate::steps::Evidence;
+use crate::steps::KnownSide;
 
 /// What a row's ratio says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -45,8 +46,12 @@ pub enum Kind {
 /// One thing that was changed between the sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// In words, base first.
-    pub words: String,
+    /// Its name.
+    pub what: String,
+    /// How it was on the base side.
+    pub base: String,
+    /// How it is on the new side.
+    pub new: String,
     /// What kind of change it is.
     pub kind: Kind,
 }
@@ -88,22 +93,16 @@ impl Seen<'_> {
         self.ratio.map(|[value, ..]| value.ln())
     }
 
-    /// The row with its figures and its ratio, base first.
-    pub fn words(&self) -> String {
-        let params = if self.params.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", self.params)
-        };
-        let interval = self.ratio.map_or(String::new(), |[value, low, high]| {
-            format!(", ratio {value:.2} ({low:.2} to {high:.2})")
-        });
-        format!(
-            "{}{params}: {} → {}{interval}",
-            self.probe,
-            self.unit.format(self.base),
-            self.unit.format(self.new)
-        )
+    /// The row with its figures and its ratio as a fact.
+    pub fn fact(&self) -> Evidence {
+        Evidence {
+            params: self.params.clone(),
+            row_unit: Some(self.unit),
+            ratio: self
+                .ratio
+                .map(|[value, low, high]| Ratio { value, low, high }),
+            ..Evidence::pair(Metric::Row, [self.base, self.new]).named(self.probe)
+        }
     }
 
     /// A counter's ratio, new to base.
@@ -139,7 +138,7 @@ pub struct Compared<'a> {
     /// Throughput by clients.
     pub curves: &'a [Clients<'a>],
     /// The base and the new side.
-    pub sides: [Evidence<'a>; 2],
+    pub sides: [KnownSide<'a>; 2],
     /// Whether both sides were measured by this tool, so that more can be measured.
     pub measured_here: bool,
     /// Differences up to this share are none.

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use fingerpost_record::{Better, Unit};
+use fingerpost_record::{Better, Evidence, Metric, Unit};
 
 use super::groups::Group;
 use super::machines::Machines;
 use super::seen::{Changed, Compared, Seen, Verdict};
-use crate::steps::Evidence;
+use crate::steps::KnownSide;
 
 /// A row seen from the slower side.
 pub(super) struct Item<'a> {
@@ -29,8 +29,8 @@ pub(super) struct View<'a> {
     pub(super) items: Vec<Item<'a>>,
     /// Whether the new side is the slower one.
     pub(super) new_is_slow: bool,
-    pub(super) slow: Evidence<'a>,
-    pub(super) fast: Evidence<'a>,
+    pub(super) slow: KnownSide<'a>,
+    pub(super) fast: KnownSide<'a>,
     /// Whether both sides were measured by this tool.
     pub(super) measured_here: bool,
     pub(super) threshold: f64,
@@ -126,14 +126,17 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The differences of the hosts in these facts, a sentence each, the cheaper side first.
-    pub(super) fn host_clues(&self, what: &[&str]) -> Vec<String> {
+    /// The differences of the hosts in these facts, the cheaper side first.
+    pub(super) fn host_clues(&self, what: &[&str]) -> Vec<Evidence> {
         self.fast.host_clues(&self.slow, what)
     }
 
-    /// The word for what the new side's costs are.
-    pub(super) fn word(&self) -> &'static str {
-        if self.new_is_slow { "slower" } else { "faster" }
+    /// A number of rows that are slower on the new side, or faster where that is what it is on the whole.
+    pub(super) fn figure(&self, metric: Metric, rows: usize) -> Evidence {
+        Evidence {
+            faster: !self.new_is_slow,
+            ..Evidence::figure(metric, rows as f64)
+        }
     }
 
     pub(super) fn total(&self) -> f64 {

@@ -3,8 +3,7 @@
 
 use fingerpost_record::cause::CONFIRMED;
 use fingerpost_record::cause::thresholds::MOST_OF_DIFFERENCE;
-use fingerpost_record::{Finding, Status};
-use serde::Serialize;
+use fingerpost_record::{Evidence, Finding, Metric, Status};
 
 use super::settled::{Measured, put_first};
 use crate::chain::unexplained_beside;
@@ -12,26 +11,8 @@ use crate::chain::unexplained_beside;
 /// The share of a difference, by logarithms, from which on a change is said to make it.
 pub const MOST: f64 = MOST_OF_DIFFERENCE.value;
 
-/// What is said where several things were changed and none was measured by itself.
-pub const TOGETHER: &str = "these were changed together; how much each of them makes is not known (compare --settle measures it)";
-
 /// What a change made by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// The difference, or nearly all of it.
-    Decides,
-    /// A part of it.
-    Part,
-    /// No difference that matters.
-    Nothing,
-    /// A difference the other way.
-    Against,
-    /// It was measured and is not known.
-    Unresolved,
-    /// It could not be measured.
-    NotDone,
-}
+pub use fingerpost_record::evidence::Alone as Answer;
 
 /// One change that was measured by itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,8 +23,8 @@ pub struct Alone {
     pub share: Option<f64>,
     /// The least part that its interval leaves for it.
     pub least: Option<f64>,
-    /// In words.
-    pub words: String,
+    /// The same as a fact.
+    pub fact: Evidence,
 }
 
 /// The changes that speak of one cause.
@@ -143,10 +124,12 @@ fn made(answers: &[Alone]) -> Option<Made> {
 fn decide(finding: &mut Finding, answers: &[Alone], unexplained: Option<f64>) {
     let Some(made) = made(answers) else { return };
     if answers.iter().all(|one| one.answer != Answer::NotDone) {
-        finding.evidence.retain(|line| line != TOGETHER);
+        finding
+            .evidence
+            .retain(|fact| fact.metric != Metric::ChangedTogether);
     }
     for (at, one) in answers.iter().enumerate() {
-        finding.evidence.insert(at, one.words.clone());
+        finding.evidence.insert(at, one.fact.clone());
     }
     if made.share > 0.0 {
         finding.status = if made.share >= MOST || made.surely {
@@ -182,7 +165,7 @@ mod tests {
             answer,
             share,
             least: share,
-            words: format!("alone: {times} times"),
+            fact: Evidence::figure(Metric::ChangeAlone, times),
         }
     }
 
@@ -193,8 +176,10 @@ mod tests {
             status: Status::Likely,
             share: 0.9,
             evidence: vec![
-                "storage: innodb → aria (base → new)".to_owned(),
-                TOGETHER.to_owned(),
+                Evidence::of(Metric::Changed)
+                    .named("storage")
+                    .changing("innodb", "aria"),
+                Evidence::of(Metric::ChangedTogether),
             ],
             step: None,
             relation: None,
@@ -215,8 +200,11 @@ mod tests {
             (Status::Confirmed, 0.9)
         );
         assert!(
-            convicted.evidence[0].contains("4 times")
-                && !convicted.evidence.iter().any(|e| e == TOGETHER)
+            convicted.evidence[0].value == Some(4.0)
+                && !convicted
+                    .evidence
+                    .iter()
+                    .any(|e| e.metric == Metric::ChangedTogether)
         );
 
         let mut ruled_out = finding();

@@ -8,9 +8,10 @@
 //! the parts that it moves, and a later one whose parts are all taken is at most likely. What one side alone
 //! convicts is never ruled out.
 
+use fingerpost_record::cause::id;
 use fingerpost_record::cause::thresholds::HALF_OUTSIDE;
 use fingerpost_record::cause::{Cause, Need};
-use fingerpost_record::{Component, Finding, Layer, Status};
+use fingerpost_record::{Component, Evidence, Finding, Layer, Metric, Status};
 
 use super::catalogue::{CATALOGUE, Candidate, Rest};
 use super::clearing::{Doubts, why_not};
@@ -23,7 +24,7 @@ use super::roots;
 use super::sign::Sign;
 use super::unread;
 use crate::chain;
-use crate::judging::{CONFIRMED, LIKELY, percent};
+use crate::judging::{CONFIRMED, LIKELY};
 
 /// The confirmed so far, each with its share of the change.
 #[derive(Default)]
@@ -62,7 +63,7 @@ struct Case {
     least: f64,
     sign: Sign,
     own: Option<Status>,
-    evidence: Vec<String>,
+    evidence: Vec<Evidence>,
 }
 
 /// By how much transactions became longer.
@@ -156,19 +157,16 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
 fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     let why = clues
         .why_not_followed()
-        .unwrap_or("what requests' time went to is not known on both sides");
-    let unknown = format!(
-        "{why}, so that its part of the change is not known; following them needs root, CAP_PERFMON or \
-         kernel.perf_event_paranoid=-1"
-    );
+        .unwrap_or(Evidence::of(Metric::NotFollowedOnBoth));
+    let unknown = [why, Evidence::of(Metric::PartNotKnown)];
     let finding = |c: &Candidate| {
         let (status, evidence) = match (c.sign)(clues) {
-            Sign::Fits(text) | Sign::Perhaps(text) => (
+            Sign::Fits(told) | Sign::Perhaps(told) => (
                 Status::Likely,
-                [vec![text, unknown.clone()], unread::missing(c.cause, clues)].concat(),
+                [told, unknown.to_vec(), unread::missing(c.cause, clues)].concat(),
             ),
-            Sign::Against(text) => (Status::RuledOut, vec![text]),
-            Sign::NotGrown(text, _) => (Status::NotObserved, vec![text, unknown.clone()]),
+            Sign::Against(told) => (Status::RuledOut, told),
+            Sign::NotGrown(told, _) => (Status::NotObserved, [told, unknown.to_vec()].concat()),
             Sign::Unknown => (Status::NotObserved, missing(c.entry(), clues)),
         };
         finding(c.entry(), status, 0.0, evidence)
@@ -188,46 +186,44 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
 fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
     let convicted = |own: &&Finding| own.status == Status::Confirmed;
     let names = [clues.slow().name, clues.fast().name];
-    let sentence = |(own, name): (Option<&Finding>, &str)| {
+    let fact = |(own, name): (Option<&Finding>, &str)| {
         own.filter(convicted)
-            .map(|own| format!("{name} alone shows it: {} of a request", percent(own.share)))
+            .map(|own| Evidence::figure(Metric::ShownBySide, own.share).named(name))
     };
-    let shown: Vec<String> = clues
+    let shown: Vec<Evidence> = clues
         .own(&f.cause)
         .into_iter()
         .zip(names)
-        .filter_map(sentence)
+        .filter_map(fact)
         .collect();
     if f.status == Status::RuledOut && !shown.is_empty() {
         f.status = Status::NotObserved;
         f.evidence.extend(shown);
-        f.evidence.push(
-            "how much of a request it is on both sides is not known, and neither is its part of the change".to_owned(),
-        );
+        f.evidence.push(Evidence::of(Metric::PartNotKnown));
     }
 }
 
-pub(super) fn finding(cause: &Cause, status: Status, share: f64, evidence: Vec<String>) -> Finding {
+pub(super) fn finding(
+    cause: &Cause,
+    status: Status,
+    share: f64,
+    evidence: Vec<Evidence>,
+) -> Finding {
     Finding::new(cause.name, cause.layer, status, share, evidence)
 }
 
-/// Why nothing is confirmed by the middle of a count.
-const FEW: &str = "so few were counted that chance may have made the difference: the whole interval of the count does not tell";
-
-/// What was not observed on both sides, a sentence each.
-fn missing(cause: &Cause, clues: &Clues) -> Vec<String> {
+/// What was not observed on both sides.
+fn missing(cause: &Cause, clues: &Clues) -> Vec<Evidence> {
     let why = |need: &Need| match *need {
-        Need::Followed => clues.why_not_followed().map(str::to_owned),
-        Need::Reading(name) => clues
-            .why_missing(name)
-            .map(|why| format!("{name} cannot be compared: {why}")),
+        Need::Followed => clues.why_not_followed(),
+        Need::Reading(name) => clues.why_missing(name).map(|missing| Evidence {
+            missing: vec![missing],
+            ..Evidence::of(Metric::Missing)
+        }),
     };
-    let all: Vec<String> = cause.needs.iter().filter_map(why).collect();
+    let all: Vec<Evidence> = cause.needs.iter().filter_map(why).collect();
     if all.is_empty() {
-        vec![format!(
-            "nothing that was observed on both sides tells: {}",
-            cause.tells
-        )]
+        vec![Evidence::of(Metric::NothingTells).about(cause.name)]
     } else {
         all
     }
@@ -287,18 +283,13 @@ impl Case {
             }
             _ => None,
         };
-        let mut parts = format!(
-            "its part of a transaction: {}",
-            clues.arrow(moved, "seconds")
-        );
+        let mut evidence = vec![clues.told(Metric::CausePart, moved)];
         if let (Some(low), Some(high)) = (low, high) {
-            let [part, low, high] =
-                [share(moved.more() + rest), low, high].map(|share| share * 100.0);
-            parts += &format!(", {part:.0} % ({low:.0} to {high:.0} %) of the change");
+            let part = Evidence::figure(Metric::PartOfChange, share(moved.more() + rest));
+            evidence.push(part.within([low, high]));
         }
         let sign = (candidate.sign)(clues);
         let (share, left) = (share(moved.more() + rest), share(free.more() + free_rest));
-        let mut evidence = vec![parts];
         if sign == Sign::Unknown {
             evidence.extend(missing(candidate.entry(), clues));
         }
@@ -346,7 +337,7 @@ impl Case {
     }
 
     /// Why it is not ruled out, where its part of the change alone would clear it.
-    fn doubt(&self, status: Status, clues: &Clues) -> Option<(&'static str, String)> {
+    fn doubt(&self, status: Status, clues: &Clues) -> Option<(&'static str, Evidence)> {
         let by_its_part = status == Status::RuledOut && !matches!(self.sign, Sign::Against(_));
         let high = match self.sign {
             // A budget has all places of the disk in one part: what others of them took says nothing of these.
@@ -361,9 +352,14 @@ impl Case {
 
     fn finding(self, status: Status) -> Finding {
         let mut evidence = match self.sign {
-            Sign::Fits(text) | Sign::Against(text) | Sign::NotGrown(text, _) => vec![text],
-            Sign::Perhaps(text) if status == Status::Likely => vec![text, FEW.to_owned()],
-            Sign::Perhaps(text) => vec![text],
+            Sign::Fits(told) | Sign::Against(told) | Sign::NotGrown(told, _) => told,
+            // By the middle of a count nothing is confirmed.
+            Sign::Perhaps(mut told) => {
+                if status == Status::Likely {
+                    told.push(Evidence::of(Metric::FewCounted));
+                }
+                told
+            }
             Sign::Unknown => Vec::new(),
         };
         evidence.extend(self.evidence);
@@ -385,7 +381,6 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
     if f.status != Status::RuledOut {
         return;
     }
-    let share = |own: &Finding| format!("{:.0} % of a request", own.share * 100.0);
     let (status, why) = match (slow, fast) {
         (Some(slow), None) => {
             let moved = CATALOGUE
@@ -395,24 +390,19 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
             (
                 Status::Likely,
-                format!("{} alone shows it: {}", clues.slow().name, share(slow)),
+                Evidence::figure(Metric::ShownBySide, slow.share).named(clues.slow().name),
             )
         }
-        (Some(slow), Some(fast)) => (
-            Status::NotObserved,
-            format!(
-                "both sides alone show it ({} and {}): it is not what differs",
-                share(fast),
-                share(slow)
-            ),
-        ),
+        (Some(slow), Some(fast)) => {
+            let both = Pair {
+                fast: fast.share,
+                slow: slow.share,
+            };
+            (Status::NotObserved, clues.told(Metric::ShownByBoth, both))
+        }
         (None, Some(fast)) => (
             Status::NotObserved,
-            format!(
-                "{} alone shows it ({}), which is the faster side",
-                clues.fast().name,
-                share(fast)
-            ),
+            Evidence::figure(Metric::ShownByFasterSide, fast.share).named(clues.fast().name),
         ),
         (None, None) => return,
     };
@@ -445,17 +435,11 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
         if share < CONFIRMED || named {
             continue;
         }
-        let text = format!(
-            "the {layer} layer's part of a transaction: {}",
-            clues.arrow(moved, "seconds")
-        );
-        if layer == Scheduler && suspect_others(findings, clues, share, &text) {
+        let grew = clues.told(Metric::LayerPart, moved).named(layer.as_str());
+        if layer == Scheduler && suspect_others(findings, clues, share, &grew) {
             continue;
         }
-        let evidence = vec![
-            text,
-            "nothing that was recorded tells which of its causes it is".into(),
-        ];
+        let evidence = vec![grew, Evidence::of(Metric::LayerUntold)];
         findings.push(Finding::new(
             format!("{layer}.unknown"),
             layer,
@@ -467,19 +451,16 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
 }
 
 /// Suspects others that came of threads' waiting for a CPU that nothing else explains; whether there are such.
-fn suspect_others(findings: &mut [Finding], clues: &Clues, share: f64, waited: &str) -> bool {
+fn suspect_others(findings: &mut [Finding], clues: &Clues, share: f64, waited: &Evidence) -> bool {
     let Some(others) = contention::came(clues) else {
         return false;
     };
-    let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention") else {
+    let Some(f) = findings.iter_mut().find(|f| f.cause == id::CPU_CONTENTION) else {
         return false;
     };
-    let came = format!(
-        "others used {} CPUs, and nothing else that was recorded tells why",
-        clues.arrow(others, "")
-    );
+    let came = clues.told(Metric::OthersCame, others);
     (f.status, f.share) = (Status::Likely, share);
-    f.evidence.splice(0..0, [waited.to_owned(), came]);
+    f.evidence.splice(0..0, [waited.clone(), came]);
     true
 }
 

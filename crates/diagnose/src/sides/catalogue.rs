@@ -29,7 +29,9 @@
 //! - application: `server.blocked.lock.seconds` `step.query_cache`
 //! - client: `client.cpu.seconds` `client.throttle.seconds` `step.client.cpus` `step.client.saturated`
 
+use fingerpost_record::cause::id;
 use fingerpost_record::cause::{Cause, cause};
+use fingerpost_record::reading::name;
 use fingerpost_record::{Component, Layer};
 
 use super::clues::Clues;
@@ -94,7 +96,7 @@ fn surely(holds: bool) -> Rest {
 
 /// A throttle that may hold requests up for longer than windows are open has to be set.
 fn rest_of_throttle(clues: &Clues) -> Rest {
-    if fitting::set_now(clues, "cgroup.disk_limits") {
+    if fitting::set_now(clues, name::CGROUP_DISK_LIMITS) {
         Rest::Perhaps
     } else {
         Rest::No
@@ -104,7 +106,7 @@ fn rest_of_throttle(clues: &Clues) -> Rest {
 /// A server or a client that a quota or a limit on its disk stops acknowledges late as well, and is not waited for
 /// because of that.
 fn rest_of_delay(clues: &Clues) -> Rest {
-    let stopped = given::quota(clues).speaks() || fitting::set_now(clues, "cgroup.disk_limits");
+    let stopped = given::quota(clues).speaks() || fitting::set_now(clues, name::CGROUP_DISK_LIMITS);
     surely(!stopped && signs_io::client_stopped(clues).is_none())
 }
 
@@ -112,65 +114,65 @@ fn rest_of_delay(clues: &Clues) -> Rest {
 pub const CATALOGUE: &[Candidate] = &[
     Candidate {
         rest: |c| surely(given::stops_outlast_windows(c)),
-        ..of_parts("cpu.quota", given::quota)
+        ..of_parts(id::CPU_QUOTA, given::quota)
     },
-    of_parts("cpu.affinity", given::affinity),
-    of_parts("cpu.priority", given::priority),
+    of_parts(id::CPU_AFFINITY, given::affinity),
+    of_parts(id::CPU_PRIORITY, given::priority),
     Candidate {
         also: contention::moves,
-        ..of_parts("cpu.contention", signs::contention)
+        ..of_parts(id::CPU_CONTENTION, signs::contention)
     },
-    of_parts("memory.limit", signs::memory_limit),
-    of_parts("memory.page_size", signs::page_size),
-    of_parts("host.steal", signs::steal),
-    of_parts("cpu.mitigation", signs::mitigation),
-    of_parts("kernel.trace", signs::trace),
-    of_parts("cpu.speed", signs::speed),
+    of_parts(id::MEMORY_LIMIT, signs::memory_limit),
+    of_parts(id::MEMORY_PAGE_SIZE, signs::page_size),
+    of_parts(id::HOST_STEAL, signs::steal),
+    of_parts(id::CPU_MITIGATION, signs::mitigation),
+    of_parts(id::KERNEL_TRACE, signs::trace),
+    of_parts(id::CPU_SPEED, signs::speed),
     // A transaction of more round trips has more of everything.
     Candidate {
         also: |c, _, _| work::round_trips(c).is_some(),
-        ..of_parts("app.calls", signs::calls)
+        ..of_parts(id::APP_CALLS, signs::calls)
     },
-    of_parts("syscall.entry", signs::entry),
+    of_parts(id::SYSCALL_ENTRY, signs::entry),
     Candidate {
         also: |c, layer, part| {
             flushes::with_journals(c, layer, part) || let_go::with_flushes(c, layer, part)
         },
-        ..of_parts("storage.durability", flushes::durability)
+        ..of_parts(id::STORAGE_DURABILITY, flushes::durability)
     },
     Candidate {
         rest: rest_of_throttle,
-        ..of_parts("storage.throttle", signs_io::throttle)
+        ..of_parts(id::STORAGE_THROTTLE, signs_io::throttle)
     },
-    of_parts("storage.contention", signs_io::disk_contention),
-    of_parts("storage.latency", signs_io::disk_latency),
+    of_parts(id::STORAGE_CONTENTION, signs_io::disk_contention),
+    of_parts(id::STORAGE_LATENCY, signs_io::disk_latency),
     Candidate {
         rest: |_| Rest::Surely,
-        ..of_parts("network.accept_queue", signs_io::accept_queue)
+        ..of_parts(id::NETWORK_ACCEPT_QUEUE, signs_io::accept_queue)
     },
     Candidate {
         rest: rest_of_delay,
-        ..of_parts("network.delay", signs_io::delay)
+        ..of_parts(id::NETWORK_DELAY, signs_io::delay)
     },
-    of_parts("peer.slow", signs_io::peer),
+    of_parts(id::PEER_SLOW, signs_io::peer),
     Candidate {
         also: |c, layer, part| {
             signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some()
                 || let_go::with_a_shaper(c, layer, part)
         },
         rest: |c| surely(signs_io::outlast_windows(c)),
-        ..of_parts("network.shaping", signs_io::shaping)
+        ..of_parts(id::NETWORK_SHAPING, signs_io::shaping)
     },
     Candidate {
         also: let_go::with_a_lock,
-        ..of_parts("app.lock", let_go::app_lock)
+        ..of_parts(id::APP_LOCK, let_go::app_lock)
     },
-    of_parts("app.wait", signs::wait),
-    of_parts("app.work", signs::app_work),
-    of_parts("cpu.saturated", signs::saturated),
+    of_parts(id::APP_WAIT, signs::wait),
+    of_parts(id::APP_WORK, signs::app_work),
+    of_parts(id::CPU_SATURATED, signs::saturated),
     Candidate {
         rest: |_| Rest::Surely,
-        ..of_parts("client.saturated", signs_io::client_saturated)
+        ..of_parts(id::CLIENT_SATURATED, signs_io::client_saturated)
     },
 ];
 

@@ -1,43 +1,41 @@
 //! What clears a cause of a difference: a fact about itself, or a part of the change that is small with its whole
 //! interval and with what nobody saw. A middle value alone clears nobody.
 
-use fingerpost_record::{Finding, Status};
+use fingerpost_record::{Evidence, Finding, Metric, Status};
 
 use super::clues::Clues;
 use super::decided;
-use crate::judging::{CONFIRMED, TOO_LITTLE_FOLLOWED, percent};
+use crate::judging::{CONFIRMED, TOO_LITTLE_FOLLOWED};
 
 /// Why a cause that no fact excludes is not ruled out by its part of the change, whose upper end is `high`; `unseen` is
 /// what could not be followed, of the change. Nothing where it is ruled out.
-pub(super) fn why_not(high: Option<f64>, unseen: f64, not_followed: Option<f64>) -> Option<String> {
+pub(super) fn why_not(
+    high: Option<f64>,
+    unseen: f64,
+    not_followed: Option<f64>,
+) -> Option<Evidence> {
     let Some((high, not_followed)) = high.zip(not_followed) else {
-        return Some(
-            "the record has no followed requests, and no interval of its part: what is in the middle clears nobody"
-                .to_owned(),
-        );
+        return Some(Evidence::of(Metric::NoIntervalToRuleOut));
     };
     if not_followed > TOO_LITTLE_FOLLOWED {
-        let unseen = percent(not_followed);
-        return Some(format!(
-            "{unseen} of a side's requests' time could not be followed, and may have been this"
-        ));
+        return Some(
+            Evidence::figure(Metric::MayBeNotFollowed, not_followed).beside(TOO_LITTLE_FOLLOWED),
+        );
     }
     let most = (high + unseen).min(1.0);
     (most >= CONFIRMED).then(|| {
-        format!(
-            "with its interval and what could not be followed it may be up to {} of the change: that neither clears \
-             nor accuses",
-            percent(most)
-        )
+        Evidence::figure(Metric::PartAtMost, most)
+            .beside(CONFIRMED)
+            .undecided()
     })
 }
 
 /// Why each cause is not ruled out, by name: of those that are ruled out now.
-pub(super) struct Doubts(Vec<(String, String)>);
+pub(super) struct Doubts(Vec<(String, Evidence)>);
 
 impl Doubts {
     /// Of these, those whose causes are ruled out.
-    pub(super) fn of(doubts: Vec<(&str, String)>, findings: &[Finding]) -> Doubts {
+    pub(super) fn of(doubts: Vec<(&str, Evidence)>, findings: &[Finding]) -> Doubts {
         let ruled_out = |cause: &str| {
             findings
                 .iter()
@@ -74,21 +72,19 @@ mod tests {
 
     #[test]
     fn a_part_clears_with_its_whole_interval_and_what_nobody_saw() {
-        let says = |high, unseen, not_followed, words: &str| {
-            why_not(high, unseen, not_followed).is_some_and(|why| why.contains(words))
+        let says = |high, unseen, not_followed, metric: Metric, value: Option<f64>| {
+            why_not(high, unseen, not_followed)
+                .is_some_and(|why| why.metric == metric && why.value == value)
         };
         assert_eq!(why_not(Some(0.05), 0.02, Some(0.02)), None);
-        assert!(says(Some(0.9), 0.0, Some(0.02), "up to 90 %"));
+        let most = Metric::PartAtMost;
+        assert!(says(Some(0.9), 0.0, Some(0.02), most, Some(0.9)));
         assert!(
-            says(Some(0.06), 0.05, Some(0.02), "up to 11 %"),
+            says(Some(0.06), 0.05, Some(0.02), most, Some(0.06 + 0.05)),
             "what could not be followed is added"
         );
-        assert!(says(
-            Some(0.0),
-            0.0,
-            Some(0.3),
-            "30 % of a side's requests' time"
-        ));
-        assert!(says(None, 0.0, None, "no interval"));
+        let unseen = Metric::MayBeNotFollowed;
+        assert!(says(Some(0.0), 0.0, Some(0.3), unseen, Some(0.3)));
+        assert!(says(None, 0.0, None, Metric::NoIntervalToRuleOut, None));
     }
 }

@@ -7,8 +7,9 @@
 use std::collections::BTreeSet;
 
 use fingerpost_record::{
-    Blocker, Budget, Component, Experiment, Finding, Layer, Observation, Paths, Readings, Unit,
-    reading::Way, unit::significant,
+    Blocker, Budget, Component, Evidence, Experiment, Finding, Layer, Metric, Observation, Paths,
+    Readings,
+    reading::{Missing, Name, Way, name},
 };
 
 use super::growth::{Growth, Pair};
@@ -19,7 +20,7 @@ use crate::entering::Entering;
 use crate::facts::{Facts, TICKS};
 use crate::places::{Place, Places, places};
 use crate::step::StepFigures;
-use crate::steps::Evidence;
+use crate::steps::KnownSide;
 use crate::suspects::suspects;
 use crate::windows::{CALLS, all_calls, calls_per_transaction};
 use fingerpost_record::paths::{Leaf, Share};
@@ -29,15 +30,26 @@ use fingerpost_record::paths::{Leaf, Share};
 pub struct Changed {
     /// Its name.
     pub what: String,
-    /// In words, base first: `query_cache: off → on`.
-    pub words: String,
+    /// How it was on the base side.
+    pub base: String,
+    /// How it is on the new side.
+    pub new: String,
     /// Whether the program is another one: its compiler, flags or version.
     pub is_build: bool,
 }
 
+impl Changed {
+    /// The same as a fact.
+    pub fn fact(&self) -> Evidence {
+        Evidence::of(Metric::Changed)
+            .named(&self.what)
+            .changing(&self.base, &self.new)
+    }
+}
+
 /// Both sides' knowledge of one workload step, that of the faster side first.
 pub struct Clues<'a> {
-    sides: [(Evidence<'a>, &'a Budget); 2],
+    sides: [(KnownSide<'a>, &'a Budget); 2],
     /// What their observers read.
     readings: [Readings; 2],
     /// Their parts, queues resolved: seconds per transaction.
@@ -65,8 +77,8 @@ pub struct Clues<'a> {
 impl<'a> Clues<'a> {
     /// The clues about a step that both sides have a budget of.
     pub fn new(
-        base: Evidence<'a>,
-        new: Evidence<'a>,
+        base: KnownSide<'a>,
+        new: KnownSide<'a>,
         base_budget: &'a Budget,
         new_budget: &'a Budget,
     ) -> Self {
@@ -151,10 +163,9 @@ impl<'a> Clues<'a> {
         [1, 0].map(|i| experiments_of(self.sides[i]).collect())
     }
 
-    /// A quantity on both sides, base first: that is the direction of every arrow.
-    pub fn arrow(&self, pair: Pair, name: &str) -> String {
-        let [base, new] = self.base_first(pair);
-        format!("{} → {}", quantity(base, name), quantity(new, name))
+    /// A quantity on both sides as a fact.
+    pub fn told(&self, metric: Metric, pair: Pair) -> Evidence {
+        Evidence::pair(metric, self.base_first(pair))
     }
 
     /// A quantity on both sides, base and new.
@@ -185,14 +196,13 @@ impl<'a> Clues<'a> {
     }
 
     /// Why the requests of the two sides are not compared, where they were not followed on both in the same way.
-    pub fn why_not_followed(&self) -> Option<&'static str> {
-        match (self.followed(), self.ways_differ) {
-            (true, _) => None,
-            (false, true) => Some(
-                "requests were followed by perf's rings on one side and by programs in the kernel on the other",
-            ),
-            (false, false) => Some("requests were not followed on both sides"),
-        }
+    pub fn why_not_followed(&self) -> Option<Evidence> {
+        let why = match (self.followed(), self.ways_differ) {
+            (true, _) => return None,
+            (false, true) => Metric::FollowedInTwoWays,
+            (false, false) => Metric::NotFollowedOnBoth,
+        };
+        Some(Evidence::of(why))
     }
 
     /// Whether both budgets have parts that can be compared. Where requests could not be followed, how much a cause
@@ -231,39 +241,48 @@ impl<'a> Clues<'a> {
     }
 
     /// Who had most of a place on the slower side; nothing where that is not known.
-    pub fn whom(&self, place: Place) -> Option<&Blocker> {
+    pub fn whom(&self, place: Place) -> Option<(Blocker, f64)> {
         let [_, places] = self.places.as_ref()?;
-        places.get(&place)?.whom.first().map(|(who, _)| who)
+        places.get(&place)?.whom.first().cloned()
     }
 
     /// The side with the longer transactions.
-    pub fn slow(&self) -> Evidence<'a> {
+    pub fn slow(&self) -> KnownSide<'a> {
         self.sides[1].0
     }
 
     /// The side with the shorter transactions.
-    pub fn fast(&self) -> Evidence<'a> {
+    pub fn fast(&self) -> KnownSide<'a> {
         self.sides[0].0
     }
 
     /// A total as it is (a share, a level, a count of CPUs).
-    pub fn total(&self, name: &str) -> Option<Pair> {
+    pub fn total(&self, name: Name) -> Option<Pair> {
+        self.total_as(name.as_str())
+    }
+
+    fn total_as(&self, name: &str) -> Option<Pair> {
         let [fast, slow] = &self.readings;
         // Nothing where one had it in another way: what root traced is not what a user without its rights sampled.
         (fast.way(name)? == slow.way(name)?).then_some(Pair {
-            fast: fast.known(name)?,
-            slow: slow.known(name)?,
+            fast: fast.known_as(name)?,
+            slow: slow.known_as(name)?,
         })
     }
 
     /// A total of the slower side, of a second.
-    pub fn a_second(&self, name: &str) -> Option<f64> {
-        Some(self.total(name)?.slow / self.total("elapsed.seconds")?.slow.max(1e-9))
+    pub fn a_second(&self, name: Name) -> Option<f64> {
+        Some(self.total(name)?.slow / self.total(name::ELAPSED_SECONDS)?.slow.max(1e-9))
     }
 
     /// A total divided by the transactions.
-    pub fn per_transaction(&self, name: &str) -> Option<Pair> {
-        let total = self.total(name)?;
+    pub fn per_transaction(&self, name: Name) -> Option<Pair> {
+        self.per_transaction_as(name.as_str())
+    }
+
+    /// The same of a name that is made as it is asked for.
+    pub fn per_transaction_as(&self, name: &str) -> Option<Pair> {
+        let total = self.total_as(name)?;
         let [of_fast, of_slow] = if name.starts_with(CALLS) {
             self.of_calls
         } else {
@@ -276,23 +295,20 @@ impl<'a> Clues<'a> {
     }
 
     /// Why a reading cannot be compared; nothing where it can.
-    pub fn why_missing(&self, name: &str) -> Option<String> {
+    pub fn why_missing(&self, name: Name) -> Option<Missing> {
         if self.total(name).is_some() {
             return None;
         }
         let on = |i: usize| {
-            Some(format!(
-                "on {}, {}",
-                self.sides[i].0.name,
-                self.readings[i].why_missing(name)?
-            ))
+            let mut absent = self.readings[i].why_missing(name.as_str())?;
+            absent.side = Some(self.sides[i].0.name.to_owned());
+            Some(absent)
         };
         let base_first = if self.new_is_slow { [0, 1] } else { [1, 0] };
-        let told: Vec<String> = base_first.into_iter().filter_map(on).collect();
-        Some(if told.is_empty() {
-            "the two sides had it in different ways".to_owned()
-        } else {
-            told.join("; ")
+        Some(Missing {
+            reading: name.into(),
+            of: base_first.into_iter().filter_map(on).collect(),
+            compared: true,
         })
     }
 
@@ -301,14 +317,14 @@ impl<'a> Clues<'a> {
         let word = |on: f64| if on > 0.0 { "on" } else { "off" };
         let told = changed.iter().any(|c| c.what == "query_cache");
         let cache = self
-            .total("step.query_cache")
+            .total(name::STEP_QUERY_CACHE)
             .map(|pair| self.base_first(pair))
             .filter(|[b, n]| b != n && !told);
         self.changed = changed;
-        let words = |[b, n]: [f64; 2]| format!("query_cache: {} → {}", word(b), word(n));
-        self.changed.extend(cache.map(|on| Changed {
+        self.changed.extend(cache.map(|[base, new]| Changed {
             what: "query_cache".into(),
-            words: words(on),
+            base: word(base).into(),
+            new: word(new).into(),
             is_build: false,
         }));
         self
@@ -316,19 +332,19 @@ impl<'a> Clues<'a> {
 
     /// A total per transaction, with the number of independent events that it is the sum of: no more than the
     /// transactions.
-    pub fn growth(&self, name: &str) -> Option<Growth> {
+    pub fn growth(&self, name: Name) -> Option<Growth> {
         self.growth_of(self.per_transaction(name)?, &[name])
     }
 
     /// The same of a sum of totals.
-    pub fn growth_of(&self, pair: Pair, names: &[&str]) -> Option<Growth> {
+    pub fn growth_of(&self, pair: Pair, names: &[Name]) -> Option<Growth> {
         let counts = |i: usize| {
             names
                 .iter()
-                .filter_map(|name| self.readings[i].known(name))
+                .filter_map(|name| self.readings[i].known(*name))
                 .reduce(|sum, n| sum + n)
         };
-        let calls = names.iter().any(|name| name.starts_with(CALLS));
+        let calls = names.iter().any(|name| name.as_str().starts_with(CALLS));
         self.growth_by([counts(0)?, counts(1)?], pair, calls)
     }
 
@@ -408,7 +424,7 @@ impl<'a> Clues<'a> {
     /// System calls of the server per transaction, all kinds together.
     pub fn calls_per_transaction(&self) -> Option<Pair> {
         // Any call will do: where it was counted, all were.
-        self.total("server.call.read.count")?;
+        self.total(name::SERVER_CALL_READ_COUNT)?;
         Some(Pair::of([0, 1].map(|i| {
             all_calls(&self.readings[i], ".count").unwrap_or(0.0) / self.of_calls[i]
         })))
@@ -490,18 +506,10 @@ impl<'a> Clues<'a> {
     }
 }
 
-pub(super) fn quantity(value: f64, name: &str) -> String {
-    if name.ends_with("seconds") {
-        Unit::Nanoseconds.format(value * 1e9)
-    } else {
-        significant(value)
-    }
-}
-
 /// Transactions of the pass that the totals are of. A budget of followed requests averages over fewer.
 fn transactions(readings: &Readings, budget: &Budget) -> f64 {
     readings
-        .known("step.transactions")
+        .known(name::STEP_TRANSACTIONS)
         .unwrap_or(budget.transactions as f64)
         .max(1.0)
 }
@@ -529,7 +537,7 @@ fn longer(readings: &[Readings; 2], budgets: [&Budget; 2]) -> bool {
 /// that they were.
 fn share_in_windows(readings: &Readings) -> f64 {
     let counted = readings
-        .known("server.calls.in_windows")
+        .known(name::SERVER_CALLS_IN_WINDOWS)
         .zip(all_calls(readings, ".count"));
     counted
         .filter(|(_, all)| *all > 0.0)
@@ -538,20 +546,20 @@ fn share_in_windows(readings: &Readings) -> f64 {
 
 /// Seconds from one transaction of a client to its next: clients × time / transactions, by Little's law.
 fn turnaround(readings: &Readings) -> Option<f64> {
-    let turn = readings.known("step.clients")? * readings.known("step.elapsed.seconds")?
-        / readings.known("step.transactions")?;
+    let turn = readings.known(name::STEP_CLIENTS)? * readings.known(name::STEP_ELAPSED_SECONDS)?
+        / readings.known(name::STEP_TRANSACTIONS)?;
     (turn.is_finite() && turn > 0.0).then_some(turn)
 }
 
 fn turns(readings: &Readings) -> f64 {
     readings
-        .known("step.turns_per_transaction")
+        .known(name::STEP_TURNS_PER_TRANSACTION)
         .filter(|turns| *turns > 0.0)
         .unwrap_or(1.0)
 }
 
 /// The followed requests of a budget's step.
-fn paths_of<'a>((side, budget): (Evidence<'a>, &Budget)) -> Option<&'a Paths> {
+fn paths_of<'a>((side, budget): (KnownSide<'a>, &Budget)) -> Option<&'a Paths> {
     side.steps
         .paths
         .iter()
@@ -605,13 +613,13 @@ fn widths(paths: &Paths, turns: f64) -> Vec<(Layer, Component, f64)> {
 }
 
 fn entering_of(
-    (side, budget): (Evidence, &Budget),
+    (side, budget): (KnownSide, &Budget),
     readings: &Readings,
     paths: &Paths,
 ) -> Option<Entering> {
     let passes = side.steps.passes(&budget.workload, &budget.params);
     Entering::of(
-        readings.known("step.transactions")? * turns(readings),
+        readings.known(name::STEP_TRANSACTIONS)? * turns(readings),
         passes,
         readings,
         paths,
@@ -620,7 +628,7 @@ fn entering_of(
 
 /// What one side alone says: judged anew from what is on record, or, of a record that does not allow it, what was found
 /// then.
-fn own_findings<'a>(of: (Evidence<'a>, &'a Budget), readings: &Readings) -> Vec<Finding> {
+fn own_findings<'a>(of: (KnownSide<'a>, &'a Budget), readings: &Readings) -> Vec<Finding> {
     let (side, budget) = of;
     if let (Some(step), Some(paths)) = (StepFigures::from_totals(readings), paths_of(of)) {
         let found = suspects(&Facts::of(&step, readings, Some(paths)));
@@ -642,7 +650,7 @@ fn own_findings<'a>(of: (Evidence<'a>, &'a Budget), readings: &Readings) -> Vec<
 
 /// The experiments of a budget's step.
 fn experiments_of<'a>(
-    (side, budget): (Evidence<'a>, &'a Budget),
+    (side, budget): (KnownSide<'a>, &'a Budget),
 ) -> impl Iterator<Item = &'a Experiment> {
     side.steps
         .experiments
@@ -651,7 +659,7 @@ fn experiments_of<'a>(
 }
 
 /// The observations of a budget's step.
-fn of_step<'a>(side: Evidence<'a>, budget: &'a Budget) -> impl Iterator<Item = &'a Observation> {
+fn of_step<'a>(side: KnownSide<'a>, budget: &'a Budget) -> impl Iterator<Item = &'a Observation> {
     side.steps
         .observations
         .iter()

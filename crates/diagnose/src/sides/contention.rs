@@ -5,13 +5,13 @@ use fingerpost_record::cause::thresholds::{
     BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK,
 };
 use fingerpost_record::place::Kind;
-use fingerpost_record::{Component, Layer};
+use fingerpost_record::{Component, Evidence, Layer, Metric, Quantity};
 
 use super::clues::Clues;
 use super::fitting::grew;
 use super::growth::{self, Growth, Pair};
 use super::sign::Sign::{self, Against, NotGrown};
-use super::sign::{kernel, on_cpu, user};
+use super::sign::{Told, kernel, on_cpu, user};
 use super::{given, work};
 use crate::places::Place;
 
@@ -35,18 +35,18 @@ fn more(slow: f64, fast: f64) -> bool {
 
 /// What it says of contention that others use so much: with the whole intervals of the ticks in which their time is
 /// counted, or by the middle.
-pub(super) fn sign(others: &Growth, text: String) -> Sign {
+pub(super) fn sign(others: &Growth, told: Told) -> Sign {
     let ([fast_low, fast_high], [slow_low, slow_high]) = (others.fast(), others.slow());
     match more(others.pair.slow, others.pair.fast) {
-        true => growth::fits(text, more(slow_low, fast_high)),
-        false => growth::against(text, !more(slow_high, fast_low)),
+        true => growth::fits(told, more(slow_low, fast_high)),
+        false => growth::against(told, !more(slow_high, fast_low)),
     }
 }
 
 /// Why the server's threads wait for each other although their work is the same, or much longer than their longer work
 /// makes them: others have the CPUs on which they ran. Nothing where the server was given fewer CPUs itself, or where
 /// nobody read how many.
-pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
+pub(super) fn left_too_few(clues: &Clues) -> Option<Told> {
     let others = came(clues)?;
     // Without the throttled time others are likely at most (`unread`).
     let limited = !matches!(given::affinity(clues), Against(_) | NotGrown(..))
@@ -55,25 +55,24 @@ pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
         .places(&[Place::CpuServer])
         .filter(|waited| grew(clues, *waited) && !limited)?;
     let more_work = clues.parts(on_cpu).ratio();
-    let than_work = match more_work {
-        same if same < SAME_WORK.value => "with no more to do".to_owned(),
-        more if waited.ratio() > BEYOND_WORK.value * more => {
-            format!(
-                "{:.1} times as long, with {more:.1} times as much to do",
-                waited.ratio()
-            )
-        }
+    let more = match more_work {
+        same if same < SAME_WORK.value => Vec::new(),
+        more if waited.ratio() > BEYOND_WORK.value * more => vec![
+            Evidence::figure(Metric::WaitForEachOther, waited.ratio()),
+            Evidence::figure(Metric::MoreWork, more),
+        ],
         _ => return None,
     };
-    let (used, waited) = (clues.arrow(others, ""), clues.arrow(waited, "seconds"));
-    Some(format!(
-        "others used {used} CPUs, and on what is left the server's threads wait for each other ({waited} of a \
-         request), {than_work}"
-    ))
+    let waited = clues
+        .told(Metric::CpuWaitServer, waited)
+        .counted_in(Quantity::SecondsPerRequest);
+    let mut told = vec![clues.told(Metric::OtherCpusLeftTooFew, others), waited];
+    told.extend(more);
+    Some(told)
 }
 
 /// Why the server's code and the kernel take longer for the same calls: others run on the CPUs in between.
-pub(super) fn slow_the_same_work(clues: &Clues) -> Option<String> {
+pub(super) fn slow_the_same_work(clues: &Clues) -> Option<Told> {
     let others = came(clues)?;
     let shared = clues
         .places(&[Place::CpuOther])
@@ -83,11 +82,12 @@ pub(super) fn slow_the_same_work(clues: &Clues) -> Option<String> {
         && work::setting(clues).is_none();
     (shared && same && work::together(clues)).then(|| {
         let (on_user, on_kernel) = (clues.parts(user).ratio(), clues.parts(kernel).ratio());
-        let used = clues.arrow(others, "");
-        format!(
-            "others used {used} CPUs; with their data in the caches the same work takes longer: user code \
-            {on_user:.2} times, the kernel {on_kernel:.2} times"
-        )
+        vec![
+            clues.told(Metric::OtherCpus, others),
+            Evidence::of(Metric::ColderCaches),
+            Evidence::figure(Metric::UserCodeTimes, on_user),
+            Evidence::figure(Metric::KernelTimes, on_kernel),
+        ]
     })
 }
 

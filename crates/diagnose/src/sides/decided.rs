@@ -2,13 +2,13 @@
 //! above every passive sign.
 
 use fingerpost_record::cause::thresholds::LESSER_PART;
-use fingerpost_record::{Answer, Estimate, Experiment, Finding, Status};
+use fingerpost_record::{Answer, Estimate, Evidence, Experiment, Finding, Metric, Status};
 
 use super::clues::Clues;
 use super::growth::Pair;
 use super::limits::Trust;
 use crate::deciding::{by_suspicion, decides, decides_about};
-use crate::judging::{CONFIRMED, LIKELY, percent};
+use crate::judging::{CONFIRMED, LIKELY};
 
 /// A part of the difference: the value and the ends of its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,6 +45,7 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
             continue;
         };
         let name = findings[of].cause.clone();
+        let fact = Evidence::of_experiment(experiment);
         match experiment.answer {
             Answer::Faster => {
                 let f = &mut findings[of];
@@ -53,17 +54,10 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
                 let also =
                     alike.is_none() && clues.own(&name)[1].is_some_and(|own| own.status.accuses());
                 let Some(part) = part(experiment, alike, turn).filter(|_| !also) else {
-                    f.evidence.push(experiment.sentence());
+                    f.evidence.push(fact.clone());
                     continue;
                 };
-                f.evidence.insert(
-                    0,
-                    format!(
-                        "{}: {} of the difference",
-                        experiment.sentence(),
-                        interval(part)
-                    ),
-                );
+                f.evidence.splice(0..0, [fact.clone(), of_difference(part)]);
                 let surer = |known: &&(String, Part)| known.0 == name && known.1.low >= part.low;
                 if part.value < LIKELY || proved.iter().any(|known| surer(&known)) {
                     continue;
@@ -83,21 +77,17 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
                     .filter(|f| decides_about(experiment, f) && f.status.accuses())
                 {
                     (f.status, f.share) = (Status::RuledOut, 0.0);
-                    f.evidence.insert(0, experiment.sentence());
+                    f.evidence.insert(0, fact.clone());
                 }
             }
             answer => {
                 let f = &mut findings[of];
-                f.evidence.push(experiment.sentence());
+                f.evidence.push(fact.clone());
                 let doubted = answer == Answer::Same
                     && f.status == Status::Likely
                     && unsure.contains(&name.as_str());
                 if let Some(part) = part(experiment, alike, turn).filter(|_| doubted) {
-                    leave(
-                        f,
-                        part.value,
-                        "its part of the change may be nothing, and the change leaves ",
-                    );
+                    leave(f, part.value, Metric::LeftOfUnsure);
                 }
             }
         }
@@ -107,17 +97,16 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
         .iter_mut()
         .filter(|f| f.status.accuses() && !proved.iter().any(|p| p.0 == f.cause))
     {
-        leave(f, (1.0 - taken).clamp(0.0, 1.0), "an experiment leaves ");
+        leave(f, (1.0 - taken).clamp(0.0, 1.0), Metric::LeftByExperiment);
     }
 }
 
-/// Leaves a suspect no more than this share, and says so in a sentence that begins in these words.
-pub(super) fn leave(f: &mut Finding, left: f64, words: &str) {
+/// Leaves a suspect no more than this share, and says by what.
+pub(super) fn leave(f: &mut Finding, left: f64, by: Metric) {
     if f.share <= left {
         return;
     }
-    f.evidence
-        .push(format!("{words}{} of the difference for it", percent(left)));
+    f.evidence.push(Evidence::figure(by, left));
     f.share = left;
     f.status = match f.status {
         Status::Confirmed if left >= CONFIRMED => Status::Confirmed,
@@ -180,13 +169,8 @@ fn part(experiment: &Experiment, alike: Option<&Experiment>, turn: Pair) -> Opti
     })
 }
 
-fn interval(part: Part) -> String {
-    format!(
-        "{} ({} to {})",
-        percent(part.value),
-        percent(part.low),
-        percent(part.high)
-    )
+fn of_difference(part: Part) -> Evidence {
+    Evidence::figure(Metric::ExperimentPart, part.value).within([part.low, part.high])
 }
 
 #[cfg(test)]
@@ -312,9 +296,9 @@ mod tests {
     #[test]
     fn others_have_no_more_than_what_is_left() {
         let mut other = finding("cpu.contention", Status::Confirmed, 0.9);
-        leave(&mut other, 0.4, "an experiment leaves ");
+        leave(&mut other, 0.4, Metric::LeftByExperiment);
         assert_eq!((other.status, other.share), (Status::Confirmed, 0.4));
-        leave(&mut other, 0.01, "an experiment leaves ");
+        leave(&mut other, 0.01, Metric::LeftByExperiment);
         assert_eq!(other.status, Status::NotObserved);
     }
 

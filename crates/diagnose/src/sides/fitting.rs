@@ -1,55 +1,56 @@
 //! Whether a reading, a part of a budget or a place of followed requests fits a cause: what all discriminators share.
 
 use fingerpost_record::cause::thresholds::{GOOD_PART, LONGER_WAIT, TWICE};
-use fingerpost_record::{Component, Layer};
+use fingerpost_record::evidence::Held;
+use fingerpost_record::reading::Name;
+use fingerpost_record::{Component, Evidence, Layer, Metric, Quantity};
 
 use super::clues::Clues;
 use super::growth::{Growth, Pair, grown};
 use super::sign::Sign::{self, Fits, NotGrown, Unknown};
+use super::sign::Told;
 use crate::places::Place;
-use crate::wording::who;
 
 /// A total that must grow clearly for the cause to fit. Seconds are no events.
-pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
-    let growth = if name.ends_with("seconds") {
+pub(super) fn grows(clues: &Clues, name: Name, by: f64, metric: Metric) -> Sign {
+    let growth = if name.is_seconds() {
         None
     } else {
         clues.growth(name)
     };
-    grows_by(clues, name, growth, by, words)
+    grows_by(clues, name, growth, by, metric)
 }
 
 /// The same of a total that so many events make.
 pub(super) fn grows_by(
     clues: &Clues,
-    name: &str,
+    name: Name,
     growth: Option<Growth>,
     by: f64,
-    words: &str,
+    metric: Metric,
 ) -> Sign {
     let Some(pair) = clues.per_transaction(name) else {
         return Unknown;
     };
-    grown(
-        pair,
-        growth,
-        by,
-        format!("{words}: {} a transaction", clues.arrow(pair, name)),
-    )
+    let mut told = clues.told(metric, pair);
+    // What is a number of one side is one for each transaction here.
+    if metric.unit() == Quantity::Count {
+        told = told.counted_in(Quantity::PerTransaction);
+    }
+    grown(pair, growth, by, vec![told])
 }
 
 /// Whether a setting holds on the slower side only.
-pub(super) fn set_now(clues: &Clues, name: &str) -> bool {
+pub(super) fn set_now(clues: &Clues, name: Name) -> bool {
     clues.total(name).is_some_and(|p| p.slow > p.fast)
 }
 
 /// A level (not a sum over the step) that must be clearly higher for the cause to fit.
-pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
+pub(super) fn higher(clues: &Clues, name: Name, metric: Metric) -> Sign {
     let Some(level) = clues.total(name) else {
         return Unknown;
     };
-    let text = format!("{words}: {}", clues.arrow(level, name));
-    grown(level, None, TWICE.value, text)
+    grown(level, None, TWICE.value, vec![clues.told(metric, level)])
 }
 
 /// The ends of the ratio of two sides' parts, with the 95 % interval of their difference; nothing where requests were
@@ -62,8 +63,8 @@ pub(super) fn ends(clues: &Clues, pick: fn(Layer, &Component) -> bool) -> Option
 }
 
 /// What is told of a cause because of another, which is there by middle values: it neither accuses nor clears.
-pub(super) fn told_of_another(text: String) -> Sign {
-    NotGrown(text, None)
+pub(super) fn told_of_another(told: Told) -> Sign {
+    NotGrown(told, None)
 }
 
 /// Whether these seconds are a good part of what a transaction takes longer.
@@ -77,21 +78,22 @@ pub(super) fn grew(clues: &Clues, waited: Pair) -> bool {
 }
 
 /// Whether requests spent clearly more in these places; nothing where they were not followed on both sides.
-pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<Sign> {
+pub(super) fn followed(clues: &Clues, places: &[Place], metric: Metric) -> Option<Sign> {
     let pair = clues.places(places)?;
-    let whom = places
-        .first()
-        .and_then(|place| clues.whom(*place))
-        .map_or(String::new(), |name| {
-            format!(", most of it with {}", who(name))
-        });
-    let text = format!(
-        "{words}: {} of a request{whom}",
-        clues.arrow(pair, "seconds")
-    );
+    let whom = places.first().and_then(|place| clues.whom(*place));
+    let told = Evidence {
+        who: whom
+            .map(|(by, share)| Held { by, share })
+            .into_iter()
+            .collect(),
+        ..clues
+            .told(metric, pair)
+            .counted_in(Quantity::SecondsPerRequest)
+    };
+    let told = vec![told];
     Some(if grew(clues, pair) {
-        Fits(text)
+        Fits(told)
     } else {
-        NotGrown(text, clues.grew_at_most(places))
+        NotGrown(told, clues.grew_at_most(places))
     })
 }

@@ -5,31 +5,36 @@ use super::clues::Clues;
 use super::fitting::grew;
 use super::growth::{self, Growth, Pair};
 use super::sign::Sign::{self, Fits, NotGrown, Unknown};
+use super::sign::Told;
 use crate::counts::Z;
 use crate::places::Kind;
 use fingerpost_record::cause::thresholds::{
     FEW_FLUSHES, FLUSHES_MATTER, MORE_OF_A_COUNT, MOST_OF_COMMITS, NO_FLUSHES, SAME_COST,
 };
-use fingerpost_record::{Component, Layer};
+use fingerpost_record::reading::{Name, name};
+use fingerpost_record::{Component, Evidence, Layer, Metric};
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((
-        clues.per_transaction("disk.flushes")?,
-        clues.per_transaction("disk.flush.seconds")?,
+        clues.per_transaction(name::DISK_FLUSHES)?,
+        clues.per_transaction(name::DISK_FLUSH_SECONDS)?,
     ))
 }
 
 /// Calls that flush.
-const SYNCS: [&str; 2] = ["server.call.fsync.count", "server.call.fdatasync.count"];
+const SYNCS: [Name; 2] = [
+    name::SERVER_CALL_FSYNC_COUNT,
+    name::SERVER_CALL_FDATASYNC_COUNT,
+];
 
 /// Flushes of a transaction, with how many were counted.
 pub(super) fn counted_flushes(clues: &Clues) -> Option<Growth> {
-    let calls = SYNCS.iter().filter_map(|name| clues.per_transaction(name));
+    let calls = SYNCS.iter().filter_map(|name| clues.per_transaction(*name));
     // Where the threads that serve make none, others of the server may, and the device counts them.
     let calls = calls.reduce(Pair::sum).filter(|c| c.fast + c.slow > 0.0);
     match calls {
         Some(calls) => clues.growth_of(calls, &SYNCS),
-        None => clues.growth_of(flushes(clues)?.0, &["disk.flushes"]),
+        None => clues.growth_of(flushes(clues)?.0, &[name::DISK_FLUSHES]),
     }
 }
 
@@ -38,13 +43,14 @@ pub(super) fn durability(clues: &Clues) -> Sign {
         return Unknown;
     };
     let count = counted.pair;
-    let text = format!("flushes a transaction: {}", clues.arrow(count, ""));
+    let mut told = vec![clues.told(Metric::Flushes, count)];
     // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the
     // disk's.
     if let Some(Cost { times: cost, .. }) = flush_cost(clues)
         && cost > count.ratio()
     {
-        return NotGrown(format!("{text}, at {cost:.2} times the cost each"), None);
+        told.push(Evidence::figure(Metric::FlushCost, cost));
+        return NotGrown(told, None);
     }
     // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of
     // the change.
@@ -56,12 +62,12 @@ pub(super) fn durability(clues: &Clues) -> Sign {
     let ([low, high], [least, most]) = (counted.ratio(), counted.slow());
     if count.ratio() > MORE_FLUSHES && (count.slow > FLUSHES_MATTER.value || longer) {
         return growth::fits(
-            text,
+            told,
             low > MORE_FLUSHES && (least > FLUSHES_MATTER.value || longer),
         );
     }
     growth::against(
-        text,
+        told,
         high <= MORE_FLUSHES || !longer && most <= FLUSHES_MATTER.value,
     )
 }
@@ -78,7 +84,7 @@ const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
 /// where there are enough.
 pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
     let call = |name: &str| {
-        let of = |what: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
+        let of = |what: &str| clues.per_transaction_as(&format!("server.call.{name}.{what}"));
         Some((of("count")?, of("seconds")?))
     };
     let calls = ["fsync", "fdatasync"]
@@ -97,11 +103,14 @@ pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
     }
     let (count, seconds) = flushes(clues)?;
     clues
-        .total("disk.flushes")
+        .total(name::DISK_FLUSHES)
         .filter(|n| n.fast > FEW_FLUSHES.value && n.slow > FEW_FLUSHES.value)?;
     let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
     let times = each(seconds.slow, count.slow)? / each(seconds.fast, count.fast)?.max(1e-12);
-    Some(Cost::of(times, clues.growth_of(count, &["disk.flushes"])))
+    Some(Cost::of(
+        times,
+        clues.growth_of(count, &[name::DISK_FLUSHES]),
+    ))
 }
 
 /// How many times as long one of something takes: the value, and the upper end of its 95 % interval, which is as sure
@@ -130,17 +139,16 @@ impl Cost {
 
 /// Why a longer time in the device is no slower device: there are more flushes, and each takes no longer; and whether
 /// that is so for sure.
-pub(super) fn more_of_the_same(clues: &Clues) -> Option<(String, bool)> {
+pub(super) fn more_of_the_same(clues: &Clues) -> Option<(Told, bool)> {
     let (count, cost) = (counted_flushes(clues)?, flush_cost(clues)?);
     let more = count.pair.ratio() > MORE_FLUSHES && cost.times < SAME_COST.value;
     let surely = count.ratio()[0] > MORE_FLUSHES && cost.at_most < SAME_COST.value;
     more.then(|| {
         (
-            format!(
-                "flushes a transaction: {}, at {:.2} times the cost each",
-                clues.arrow(count.pair, ""),
-                cost.times
-            ),
+            vec![
+                clues.told(Metric::Flushes, count.pair),
+                Evidence::figure(Metric::FlushCost, cost.times),
+            ],
             surely,
         )
     })
@@ -156,8 +164,8 @@ const OF_COMMITS: [&[&str]; 4] = [
 
 /// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take
 /// longer is in those on files.
-pub(super) fn journals(clues: &Clues) -> Option<String> {
-    let Fits(text) = durability(clues) else {
+pub(super) fn journals(clues: &Clues) -> Option<Told> {
+    let Fits(mut told) = durability(clues) else {
         return None;
     };
     let flushed = counted_flushes(clues)?.pair;
@@ -165,8 +173,13 @@ pub(super) fn journals(clues: &Clues) -> Option<String> {
         .parts(|layer, part| Kind::of(layer, part) == Kind::Kernel)
         .more();
     let of_files = clues.parts(of_commits).more();
-    (flushed.fast < NO_FLUSHES.value * flushed.slow && grew > 0.0 && of_files > MOST_OF_COMMITS.value * grew)
-        .then(|| format!("{text}; most of what calls take longer is in those on files, which go with how it commits"))
+    (flushed.fast < NO_FLUSHES.value * flushed.slow
+        && grew > 0.0
+        && of_files > MOST_OF_COMMITS.value * grew)
+        .then(|| {
+            told.push(Evidence::of(Metric::CallsOfCommits));
+            told
+        })
 }
 
 /// A part of a budget in which files are prepared for a commit.

@@ -4,20 +4,21 @@ use super::clues::Clues;
 use super::fitting::grows_by;
 use super::growth::{Growth, Pair};
 use super::sign::Sign::{self, Against, Fits, Unknown};
-use crate::judging::limit;
-use fingerpost_record::cause::thresholds::{MOST_OF_OUTSIDE, TWICE};
+use fingerpost_record::cause::thresholds::{LOW_WEIGHT, MOST_OF_OUTSIDE, TWICE};
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Metric};
 
 pub(super) fn quota(clues: &Clues) -> Sign {
     // The quota stopped the server so many times.
     let stops = clues
-        .per_transaction("throttle.seconds")
-        .and_then(|pair| clues.growth_of(pair, &["throttle.throttled_periods"]));
+        .per_transaction(name::THROTTLE_SECONDS)
+        .and_then(|pair| clues.growth_of(pair, &[name::THROTTLE_THROTTLED_PERIODS]));
     grows_by(
         clues,
-        "throttle.seconds",
+        name::THROTTLE_SECONDS,
         stops,
         TWICE.value,
-        "throttled time",
+        Metric::ThrottledPerTransaction,
     )
 }
 
@@ -26,14 +27,14 @@ pub(super) fn quota(clues: &Clues) -> Sign {
 /// each CPU: all of the server stands still for at least the mean of its CPUs.
 pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
     let stopped = clues
-        .a_second("throttle.seconds")
+        .a_second(name::THROTTLE_SECONDS)
         .zip(clues.turnaround())
         .zip(clues.outside());
     let Some(((stopped, turn), outside)) = stopped else {
         return false;
     };
     let cpus = clues
-        .total("server.cpus_allowed")
+        .total(name::SERVER_CPUS_ALLOWED)
         .map_or(1.0, |may| may.slow.max(1.0));
     let share = (stopped / cpus).min(1.0);
     quota(clues).speaks()
@@ -42,55 +43,48 @@ pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
 }
 
 pub(super) fn affinity(clues: &Clues) -> Sign {
-    let Some(allowed) = clues.total("server.cpus_allowed").filter(|p| p.slow >= 1.0) else {
+    let Some(allowed) = clues
+        .total(name::SERVER_CPUS_ALLOWED)
+        .filter(|p| p.slow >= 1.0)
+    else {
         return Unknown;
     };
-    let idle = clues.a_second("cpu.idle.seconds");
-    let idling = idle.map_or(String::new(), |i| {
-        format!(", while {i:.1} CPUs idled on the slower side")
-    });
-    let text = format!(
-        "CPUs that the server may use: {}{idling}",
-        clues.arrow(allowed, "")
-    );
+    let idle = clues.a_second(name::CPU_IDLE_SECONDS);
+    let mut told = vec![clues.told(Metric::CpusAllowed, allowed)];
+    told.extend(idle.map(|i| Evidence::figure(Metric::CpusIdle, i)));
     if allowed.slow < allowed.fast {
-        Fits(text)
+        Fits(told)
     } else {
-        Against(text)
+        Against(told)
     }
 }
 
 /// A higher nice value or a lower weight on the slower side only. Either may be the one that was changed; neither hides
 /// the other.
 pub(super) fn priority(clues: &Clues) -> Sign {
-    let nice = clues.total("server.nice").map(|p| {
-        (
-            p.slow > p.fast,
-            format!("the server's nice value: {}", clues.arrow(p, "")),
-        )
-    });
+    let nice = clues
+        .total(name::SERVER_NICE)
+        .map(|p| (p.slow > p.fast, clues.told(Metric::Nice, p)));
     let weight = weight(clues).map(|p| {
         (
-            p.slow < limit("cpu.priority") * p.fast,
-            format!("its CPU weight, of the usual: {}", clues.arrow(p, "")),
+            p.slow < LOW_WEIGHT.value * p.fast,
+            clues.told(Metric::CpuWeight, p),
         )
     });
-    let told: Vec<(bool, String)> = nice.into_iter().chain(weight).collect();
+    let told: Vec<(bool, Evidence)> = nice.into_iter().chain(weight).collect();
     if told.is_empty() {
         return Unknown;
     }
-    let (lowered, words) = (
-        told.iter().any(|t| t.0),
-        told.into_iter().map(|t| t.1).collect::<Vec<_>>().join("; "),
-    );
-    if lowered { Fits(words) } else { Against(words) }
+    let lowered = told.iter().any(|t| t.0);
+    let told = told.into_iter().map(|t| t.1).collect();
+    if lowered { Fits(told) } else { Against(told) }
 }
 
 /// The CPU weight of the server's group relative to the usual, where the version that it is of is known.
 pub(super) fn weight(clues: &Clues) -> Option<Pair> {
     let (weight, version) = (
-        clues.total("cgroup.cpu_weight")?,
-        clues.total("cgroup.cpu_weight.version")?,
+        clues.total(name::CGROUP_CPU_WEIGHT)?,
+        clues.total(name::CGROUP_CPU_WEIGHT_VERSION)?,
     );
     let usual = crate::facts::usual_weight;
     Some(Pair {
@@ -102,7 +96,7 @@ pub(super) fn weight(clues: &Clues) -> Option<Pair> {
 /// CPUs' worth of time that other processes used.
 pub(super) fn others_used(clues: &Clues) -> Option<Growth> {
     Some(clues.in_cpus(
-        clues.total("other.cpu.seconds")?,
-        clues.total("elapsed.seconds")?,
+        clues.total(name::OTHER_CPU_SECONDS)?,
+        clues.total(name::ELAPSED_SECONDS)?,
     ))
 }

@@ -7,6 +7,7 @@
 //! than their mean.
 
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps};
+use super::sign::Told;
 use crate::counts::{self, Z};
 
 /// A total on both sides, per transaction.
@@ -126,29 +127,29 @@ impl Growth {
 /// cause, where that holds with the whole interval; by its middle alone it is a suspicion, or clears nobody. Of a
 /// quantity that no events are known of (seconds that threads stood still for) the middle is all there is: what then
 /// accuses is the interval of the cause's part of a request, and nothing clears but that there is none of it.
-pub(super) fn grown(pair: Pair, growth: Option<Growth>, by: f64, text: String) -> Sign {
+pub(super) fn grown(pair: Pair, growth: Option<Growth>, by: f64, told: Told) -> Sign {
     let more = pair.ratio() > by && pair.slow > 0.0;
     match growth.map(|g| g.ratio()) {
-        Some([low, _]) if more && low <= by => Perhaps(text),
-        _ if more => Fits(text),
-        Some([_, high]) if high <= by => Against(text),
-        None if pair.slow <= 0.0 => Against(text),
-        _ => NotGrown(text, None),
+        Some([low, _]) if more && low <= by => Perhaps(told),
+        _ if more => Fits(told),
+        Some([_, high]) if high <= by => Against(told),
+        None if pair.slow <= 0.0 => Against(told),
+        _ => NotGrown(told, None),
     }
 }
 
 /// What holds with its whole interval, or by its middle value alone.
-pub(super) fn fits(text: String, surely: bool) -> Sign {
-    if surely { Fits(text) } else { Perhaps(text) }
+pub(super) fn fits(told: Told, surely: bool) -> Sign {
+    if surely { Fits(told) } else { Perhaps(told) }
 }
 
 /// What speaks against a cause: surely where it holds with whole intervals, else, and where these are not known, as
 /// little as a middle value says.
-pub(super) fn against(text: String, surely: impl Into<Option<bool>>) -> Sign {
+pub(super) fn against(told: Told, surely: impl Into<Option<bool>>) -> Sign {
     if surely.into() == Some(true) {
-        Against(text)
+        Against(told)
     } else {
-        NotGrown(text, None)
+        NotGrown(told, None)
     }
 }
 
@@ -174,7 +175,7 @@ mod tests {
     }
 
     fn sign(growth: Growth, by: f64) -> Sign {
-        grown(growth.pair, Some(growth), by, String::new())
+        grown(growth.pair, Some(growth), by, Told::new())
     }
 
     #[test]
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn seconds_that_no_events_are_known_of_clear_only_where_there_are_none() {
-        let of = |fast, slow| grown(Pair { fast, slow }, None, 2.0, String::new());
+        let of = |fast, slow| grown(Pair { fast, slow }, None, 2.0, Told::new());
         assert!(
             matches!(of(1.0, 1.5), Sign::NotGrown(..)) && matches!(of(1.0, 0.0), Sign::Against(_))
         );

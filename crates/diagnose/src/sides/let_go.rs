@@ -4,29 +4,30 @@
 
 use fingerpost_record::cause::thresholds::{FILE_LOCKS, LONGER_WAIT, SAME_WORK};
 use fingerpost_record::place::Kind;
-use fingerpost_record::{Component, Layer};
+use fingerpost_record::reading::name;
+use fingerpost_record::{Component, Layer, Metric};
 
 use super::clues::Clues;
 use super::fitting::{followed, grew, grows};
 use super::flushes::{durability, in_flushes};
 use super::growth::Pair;
 use super::sign::Sign::{self, Against, Fits, NotGrown};
-use super::sign::on_cpu;
+use super::sign::{Told, on_cpu};
 use super::{contention, given};
 use crate::places::Place;
 
 /// Why waits for a CPU belong to how the server commits: it flushes more often, and threads sleep in flushes.
-fn by_flushes(clues: &Clues) -> Option<String> {
+fn by_flushes(clues: &Clues) -> Option<Told> {
     after(clues, durability, in_flushes, 0.0)
 }
 
 /// Why waits for a CPU belong to how the server commits or to a lock.
-pub(super) fn by_either(clues: &Clues) -> Option<String> {
+pub(super) fn by_either(clues: &Clues) -> Option<Told> {
     by_flushes(clues).or_else(|| by_a_lock(clues))
 }
 
 /// Why they belong to a lock: what threads wait longer for it is more than what they wait longer for a CPU.
-fn by_a_lock(clues: &Clues) -> Option<String> {
+fn by_a_lock(clues: &Clues) -> Option<Told> {
     after(clues, app_lock, |kind| kind == Kind::Lock, 1.0)
 }
 
@@ -38,19 +39,17 @@ fn after(
     sign: fn(&Clues) -> Sign,
     sleeps: fn(Kind) -> bool,
     times: f64,
-) -> Option<String> {
-    let Fits(text) = sign(clues) else { return None };
+) -> Option<Told> {
+    let Fits(mut told) = sign(clues) else {
+        return None;
+    };
     let slept = clues.parts(|layer, part| sleeps(Kind::of(layer, part)));
     let waited = clues.parts(|layer, part| for_a_cpu(clues, layer, part));
     let led = grew(clues, slept) && grew(clues, waited) && slept.more() >= times * waited.more();
     (led && left_alone(clues)).then(|| {
-        let (slept, waited) = (
-            clues.arrow(slept, "seconds"),
-            clues.arrow(waited, "seconds"),
-        );
-        format!(
-            "{text}; asleep there for {slept} of a request, and then waiting for a CPU: {waited}"
-        )
+        told.push(clues.told(Metric::AsleepTogether, slept));
+        told.push(clues.told(Metric::CpuWaitAfterWaking, waited));
+        told
     })
 }
 
@@ -65,36 +64,33 @@ fn left_alone(clues: &Clues) -> bool {
 
 /// Why waits for a CPU belong to a queueing discipline: it lets packets that it held go together, so that those who get
 /// them all want a CPU at once, with no more to do than before.
-pub(super) fn by_a_shaper(clues: &Clues) -> Option<String> {
+pub(super) fn by_a_shaper(clues: &Clues) -> Option<Told> {
     let shapers = shapers(clues)?;
     let waited = clues.parts(|layer, part| for_a_cpu(clues, layer, part));
     let same_work = clues.parts(on_cpu).ratio() < SAME_WORK.value;
     (same_work && grew(clues, waited) && left_alone(clues)).then(|| {
-        let (set, waited) = (clues.arrow(shapers, ""), clues.arrow(waited, "seconds"));
-        format!(
-            "queueing disciplines that limit a rate or delay: {set}; what they let go together then waits for a CPU: \
-             {waited} of a request"
-        )
+        vec![
+            clues.told(Metric::Shapers, shapers),
+            clues.told(Metric::LetGoTogether, waited),
+        ]
     })
 }
 
 /// Why sleeps belong to how the server commits: it locks its files with each transaction, and who finds one locked
 /// sleeps for a while and tries again (SQLite's busy handler); who commits holds the lock until its flushes are done.
-pub(super) fn by_file_locks(clues: &Clues) -> Option<String> {
-    let Fits(text) = durability(clues) else {
+pub(super) fn by_file_locks(clues: &Clues) -> Option<Told> {
+    let Fits(mut told) = durability(clues) else {
         return None;
     };
     let locks = clues
-        .per_transaction("server.call.fcntl.count")
+        .per_transaction(name::SERVER_CALL_FCNTL_COUNT)
         .filter(|c| c.fast >= FILE_LOCKS.value && c.slow >= FILE_LOCKS.value)?;
     let slept = clues
         .places(&[Place::Sleeping])
         .filter(|slept| grew(clues, *slept))?;
-    let (locks, slept) = (clues.arrow(locks, ""), clues.arrow(slept, "seconds"));
-    Some(format!(
-        "{text}; calls on locks of files: {locks}; asleep until one that a commit holds is tried again: {slept} of a \
-         request"
-    ))
+    told.push(clues.told(Metric::FileLockCalls, locks));
+    told.push(clues.told(Metric::AsleepForFileLock, slept));
+    Some(told)
 }
 
 /// Waiting for a CPU that no other process has, or one that is a neighbour on both sides.
@@ -128,22 +124,17 @@ pub(super) fn with_a_lock(clues: &Clues, layer: Layer, part: &Component) -> bool
 
 /// Waiting for a lock; what it lets go waits for a CPU after it.
 pub(super) fn app_lock(clues: &Clues) -> Sign {
-    followed(
-        clues,
-        &[Place::Lock],
-        "waiting for a lock whose holder works or sleeps",
-    )
-    .unwrap_or_else(|| {
+    followed(clues, &[Place::Lock], Metric::LockWait).unwrap_or_else(|| {
         grows(
             clues,
-            "server.blocked.lock.seconds",
+            name::SERVER_BLOCKED_LOCK_SECONDS,
             LONGER_WAIT.value,
-            "waiting for locks",
+            Metric::LockBlocked,
         )
     })
 }
 
 /// Queueing disciplines that limit or delay, where the slower side alone has them or has more of them.
 pub(super) fn shapers(clues: &Clues) -> Option<Pair> {
-    clues.total("net.shapers").filter(|p| p.slow > p.fast)
+    clues.total(name::NET_SHAPERS).filter(|p| p.slow > p.fast)
 }

@@ -2,10 +2,10 @@
 
 use fingerpost_record::cause::cause;
 use fingerpost_record::cause::thresholds::{LEAST_LEFT, MOST_UNEXPLAINED};
-use fingerpost_record::{Finding, Status};
+use fingerpost_record::{Evidence, Finding, Metric, Status};
 
 use super::clues::Clues;
-use crate::judging::{TOO_LITTLE_FOLLOWED, percent};
+use crate::judging::TOO_LITTLE_FOLLOWED;
 
 /// How far the rows of a step can be relied on.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,10 +61,8 @@ pub(super) fn spare(findings: &mut [Finding], trust: &Trust, unexplained: f64) {
     }
     for f in findings.iter_mut().filter(|f| f.status == Status::Likely) {
         (f.status, f.share) = (Status::NotObserved, 0.0);
-        f.evidence.push(format!(
-            "no cause explains {} of a change that may be too small to matter",
-            percent(unexplained)
-        ));
+        f.evidence
+            .push(Evidence::figure(Metric::UnexplainedOfSmall, unexplained));
     }
 }
 
@@ -82,25 +80,14 @@ pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexp
         .filter(|f| f.status == Status::Confirmed)
     {
         let why = match (&trust.untrusted, clues.not_followed()) {
-            (Some(why), _) => format!("the row is not to be trusted: {why}"),
-            _ if !trust.resolved => {
-                "the step is surely slower, and not surely by more than what does not matter"
-                    .to_owned()
-            }
-            (_, None) => {
-                "the record has no followed requests, and no interval of its part".to_owned()
-            }
+            (Some(why), _) => Evidence::of(Metric::RowNotTrusted).saying(why),
+            _ if !trust.resolved => Evidence::of(Metric::MayBeTooSmall),
+            (_, None) => Evidence::of(Metric::NoInterval),
             (_, Some(share)) if share > TOO_LITTLE_FOLLOWED => {
-                let [share, most] = [share, TOO_LITTLE_FOLLOWED].map(percent);
-                format!(
-                    "{share} of a side's requests' time could not be followed: above {most} no cause is confirmed"
-                )
+                Evidence::figure(Metric::TooLittleFollowed, share).beside(TOO_LITTLE_FOLLOWED)
             }
             _ if unexplained > f.share => {
-                format!(
-                    "nothing that was recorded tells the cause of more of the change, {}",
-                    percent(unexplained)
-                )
+                Evidence::figure(Metric::LargerPartUnexplained, unexplained)
             }
             _ => continue,
         };

@@ -1,6 +1,7 @@
 //! Budgets of records from before requests were followed: they have parts for queues.
 
 use fingerpost_record::cause::thresholds::FEW_THREADS;
+use fingerpost_record::reading::name;
 use fingerpost_record::{Budget, Component, Layer, Part, Readings};
 
 /// What such a budget calls the second of its queues.
@@ -28,8 +29,8 @@ pub(super) fn resolved(readings: &Readings, budget: &Budget) -> Vec<(Layer, Comp
     };
     let (served, queued) = (sum(&own), sum(&|_, part| queue(part)));
     let threads = readings
-        .known("server.threads")
-        .zip(readings.known("step.clients"));
+        .known(name::SERVER_THREADS)
+        .zip(readings.known(name::STEP_CLIENTS));
     // With a thread per connection the threads' own account was exact already.
     let few = threads.is_some_and(|(threads, clients)| threads < FEW_THREADS.value * clients);
     let factor = if few && served > 0.0 {

@@ -1,27 +1,24 @@
 //! What each side's own findings say of the causes of a difference.
 
-use fingerpost_record::{Finding, Status};
+use fingerpost_record::{Evidence, Finding, Metric, Status};
 
 use super::waterfall::Waterfall;
-use crate::steps::Evidence;
-use crate::wording;
+use crate::steps::KnownSide;
 
 /// Suspects that a run's own findings ruled out, and none accuses, stay ruled out, with the figure that clears them: those
 /// of workloads that both sides have rows of (`probes` are the rows' names), for the others have no part in the
 /// difference.
-pub fn clear(causes: &mut Vec<Finding>, sides: [Evidence; 2], probes: &[&str]) {
+pub fn clear(causes: &mut Vec<Finding>, sides: [KnownSide; 2], probes: &[&str]) {
     if causes.is_empty() {
         return;
     }
     let of_a_row = |f: &&Finding| {
-        let workload = f
-            .evidence
-            .first()
-            .and_then(|e| e.split_once(' '))
-            .map_or("", |(first, _)| first);
+        let Some(workload) = f.step.as_ref().map(|step| &step.workload) else {
+            return false;
+        };
         probes.iter().any(|probe| {
             probe
-                .strip_prefix(workload)
+                .strip_prefix(workload.as_str())
                 .is_some_and(|rest| rest.starts_with('.'))
         })
     };
@@ -45,24 +42,18 @@ pub fn clear(causes: &mut Vec<Finding>, sides: [Evidence; 2], probes: &[&str]) {
 /// each side alone says of it.
 pub fn never_clear_the_convicted(
     causes: &mut Vec<Finding>,
-    sides: [Evidence; 2],
+    sides: [KnownSide; 2],
     judged: Option<&Waterfall>,
 ) {
-    let of_another = |side: &Evidence, own: &Finding| {
+    let of_another = |side: &KnownSide, own: &Finding| {
         judged.is_none_or(|fall| side.has_step_of(own) && !own.is_of(&fall.workload, &fall.params))
     };
-    let shown = |cause: &str, side: &Evidence| {
+    let shown = |cause: &str, side: &KnownSide| {
         let convicts = |own: &&Finding| {
             own.cause == cause && own.status == Status::Confirmed && of_another(side, own)
         };
-        let figure = |own: &Finding| wording::evidence(own).into_iter().next();
-        let figure = side
-            .steps
-            .findings
-            .iter()
-            .filter(convicts)
-            .find_map(figure)?;
-        Some(format!("{} alone shows it: {figure}", side.name))
+        let own = side.steps.findings.iter().find(convicts)?;
+        Some(Evidence::figure(Metric::ShownBySide, own.share).named(side.name))
     };
     let (mut shown_alone, rest): (Vec<Finding>, Vec<Finding>) =
         std::mem::take(causes).into_iter().partition(|f| {

@@ -1,7 +1,7 @@
 //! What was changed between the sides is named before what it does: a build, a setting.
 
-use fingerpost_record::cause::{Cause, cause};
-use fingerpost_record::{Finding, Status};
+use fingerpost_record::cause::{Cause, cause, id};
+use fingerpost_record::{Finding, Metric, Status};
 
 use super::candidates::finding;
 use super::clues::Clues;
@@ -13,8 +13,8 @@ use crate::hosts;
 /// that differ, it is likely.
 pub(super) fn add(findings: &mut Vec<Finding>, clues: &Clues) {
     for (name, fact) in [
-        ("app.build", work::build(clues)),
-        ("app.setting", work::setting(clues)),
+        (id::APP_BUILD, work::build(clues)),
+        (id::APP_SETTING, work::setting(clues)),
     ] {
         let (Some(fact), Some(entry)) = (fact, cause(name)) else {
             continue;
@@ -39,7 +39,7 @@ pub(super) fn add(findings: &mut Vec<Finding>, clues: &Clues) {
 }
 
 /// What gives the CPU to others where there are any.
-const GIVES_WAY: [&str; 2] = ["cpu.affinity", "cpu.priority"];
+const GIVES_WAY: [&str; 2] = [id::CPU_AFFINITY, id::CPU_PRIORITY];
 
 /// Where the same others want the CPUs on both sides, and a setting of the server's own was changed between them,
 /// waiting for those others follows from the setting.
@@ -58,15 +58,13 @@ pub(super) fn neighbours_of_both(findings: &mut [Finding], clues: &Clues) {
     };
     let Some(f) = findings
         .iter_mut()
-        .find(|f| f.cause == "cpu.contention" && f.status.accuses() && f.status <= status)
+        .find(|f| f.cause == id::CPU_CONTENTION && f.status.accuses() && f.status <= status)
     else {
         return;
     };
     (f.status, f.share) = (Status::Likely, f.share.min(share));
-    let used = clues.arrow(others, "");
-    f.evidence.push(format!(
-        "CPUs that other processes used: {used}; they are on both sides, and {root} is what lets them go first"
-    ));
+    f.evidence
+        .push(clues.told(Metric::OthersOnBothSides, others).about(root));
 }
 
 /// Whether a cause may follow from another, by way of others too.

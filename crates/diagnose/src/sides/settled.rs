@@ -3,14 +3,11 @@
 //! experiment's interval.
 
 use fingerpost_record::cause::cause;
-use fingerpost_record::{Finding, Status};
+use fingerpost_record::{Finding, Metric, Status};
 
 use super::decided::leave;
 use super::roots::follows;
 use crate::chain;
-
-/// How a sentence begins that says what is left for a cause.
-const LEAVES: &str = "what was measured of single changes leaves up to ";
 
 /// A cause whose part of the difference an experiment gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +24,8 @@ pub fn put_first(findings: &mut Vec<Finding>, measured: &[Measured]) {
     let is_measured = |f: &Finding| measured.iter().any(|m| m.cause == f.cause);
     for f in findings.iter_mut() {
         chain::forget(f);
-        f.evidence.retain(|line| !line.starts_with(LEAVES));
+        f.evidence
+            .retain(|fact| fact.metric != Metric::LeftByChanges);
     }
     // Of what is equal in all else, what was measured comes first.
     findings.sort_by_key(|f| !is_measured(f));
@@ -52,7 +50,7 @@ pub fn put_first(findings: &mut Vec<Finding>, measured: &[Measured]) {
         match root(f, &roots) {
             Some(root) => f.status = f.status.max(root.status),
             None if !roots.is_empty() => {
-                leave(f, left, LEAVES);
+                leave(f, left, Metric::LeftByChanges);
                 if f.status == Status::NotObserved {
                     f.share = 0.0;
                 }
@@ -133,6 +131,14 @@ mod tests {
             .collect()
     }
 
+    /// What is left for a cause, to two digits.
+    fn left(f: &Finding) -> Option<f64> {
+        let [fact] = &f.evidence[..] else { return None };
+        fact.value
+            .filter(|_| fact.metric == Metric::LeftByChanges)
+            .map(|value| (value * 100.0).round() / 100.0)
+    }
+
     fn setting(least: f64) -> [Measured<'static>; 1] {
         [Measured {
             cause: "app.setting",
@@ -169,10 +175,7 @@ mod tests {
                 "{consequence:?}"
             );
         }
-        assert_eq!(
-            found[3].evidence,
-            ["what was measured of single changes leaves up to 15 % of the difference for it"]
-        );
+        assert_eq!(left(&found[3]), Some(0.15));
         let once = found.clone();
         put_first(&mut found, &setting(0.85));
         assert_eq!(
@@ -213,10 +216,7 @@ mod tests {
                 ("cpu.contention", Status::Confirmed, 0.4)
             ]
         );
-        assert_eq!(
-            found[1].evidence,
-            ["what was measured of single changes leaves up to 40 % of the difference for it"]
-        );
+        assert_eq!(left(&found[1]), Some(0.4));
     }
 
     #[test]

@@ -1,21 +1,24 @@
 //! What tells a cause from its neighbours, as it was found, and the kinds of parts that several causes move.
 
 use fingerpost_record::place::Kind;
-use fingerpost_record::{Component, Layer};
+use fingerpost_record::{Component, Evidence, Layer};
+
+/// What says so.
+pub type Told = Vec<Evidence>;
 
 /// What a discriminator found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sign {
     /// What tells this cause from its neighbours is there.
-    Fits(String),
+    Fits(Told),
     /// It is there by the middle of a count's interval, and may not be by the whole: that makes likely, and nobody
     /// confirmed.
-    Perhaps(String),
+    Perhaps(Told),
     /// What would have to be there is not: a fact about the cause, which excludes it whatever its part of the change.
-    Against(String),
+    Against(Told),
     /// What it takes did not grow, or too little, by the middle of an interval: that clears it with the whole interval
     /// alone. The seconds of a transaction by which the places where it acts grew at most, where they tell it.
-    NotGrown(String, Option<f64>),
+    NotGrown(Told, Option<f64>),
     /// Nothing was observed on both sides that would tell.
     Unknown,
 }
@@ -26,14 +29,14 @@ impl Sign {
         matches!(self, Sign::Fits(_) | Sign::Perhaps(_))
     }
 
-    /// The same with something more in words.
-    pub(super) fn and(mut self, more: &str) -> Sign {
-        if let Sign::Fits(text)
-        | Sign::Perhaps(text)
-        | Sign::Against(text)
-        | Sign::NotGrown(text, _) = &mut self
+    /// The same with something more.
+    pub(super) fn and(mut self, more: impl IntoIterator<Item = Evidence>) -> Sign {
+        if let Sign::Fits(told)
+        | Sign::Perhaps(told)
+        | Sign::Against(told)
+        | Sign::NotGrown(told, _) = &mut self
         {
-            *text += &format!("; {more}");
+            told.extend(more);
         }
         self
     }

@@ -1,50 +1,47 @@
 //! What tells the causes of CPUs, kernel and memory from their neighbours.
 
-use fingerpost_record::Component;
 use fingerpost_record::cause::thresholds::*;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Component, Evidence, Metric};
 
-use super::clues::{Clues, quantity};
+use super::clues::Clues;
 use super::fitting::{ends, followed, grows, set_now, told_of_another};
 use super::given::others_used;
 use super::growth::{self, Pair};
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
-use super::sign::{kernel, on_cpu, user};
+use super::sign::{Told, kernel, on_cpu, user};
 use super::work::{build, faults, more_than_few, more_to_do, round_trips, setting, together};
 use super::{contention, flushes, let_go, signs_io};
 use crate::entering::Entering;
 use crate::hosts::TASK_MITIGATIONS;
-use crate::judging::limit;
 use crate::places::{Kind, Place};
 
 pub(super) fn contention(clues: &Clues) -> Sign {
-    if let Some(sign) = followed(
-        clues,
-        &[Place::CpuOther],
-        "waiting for a CPU that another process had",
-    ) {
+    if let Some(sign) = followed(clues, &[Place::CpuOther], Metric::CpuWaitOthers) {
         return match (sign, contention::left_too_few(clues)) {
-            (sign @ Fits(_), Some(more)) => sign.and(&more),
-            (_, Some(text)) => Fits(text),
-            (Fits(text), None) => match let_go::by_either(clues)
-                .filter(|_| contention::on_both_sides(clues).is_some())
-            {
-                Some(other) => {
-                    told_of_another(format!("{text}; others are on both sides; {other}"))
+            (sign @ Fits(_), Some(more)) => sign.and(more),
+            (_, Some(told)) => Fits(told),
+            (Fits(mut told), None) => {
+                match let_go::by_either(clues).zip(contention::on_both_sides(clues)) {
+                    Some((other, both)) => {
+                        told.push(clues.told(Metric::OtherCpus, both));
+                        told.extend(other);
+                        told_of_another(told)
+                    }
+                    None => Fits(told),
                 }
-                None => Fits(text),
-            },
+            }
             (sign, None) => sign,
         };
     }
     let Some(others) = others_used(clues) else {
         return Unknown;
     };
-    let Pair { fast, slow } = others.pair;
-    let most = clues
-        .largest("other.cpu.", ".seconds")
-        .map_or(String::new(), |name| format!(", most of it {name}"));
-    let text = format!("other processes used {slow:.2} CPUs{most}; {fast:.2} on the faster side");
-    contention::sign(&others, text)
+    let told = Evidence {
+        name: clues.largest("other.cpu.", ".seconds").map(str::to_owned),
+        ..clues.told(Metric::OtherCpus, others.pair)
+    };
+    contention::sign(&others, vec![told])
 }
 
 /// A guest that does not get its CPUs does everything more slowly, in proportion: the share of the time that it wanted
@@ -52,15 +49,15 @@ pub(super) fn contention(clues: &Clues) -> Sign {
 /// change.
 pub(super) fn steal(clues: &Clues) -> Sign {
     let busy = [
-        "cpu.user.seconds",
-        "cpu.system.seconds",
-        "cpu.interrupts.seconds",
+        name::CPU_USER_SECONDS,
+        name::CPU_SYSTEM_SECONDS,
+        name::CPU_INTERRUPTS_SECONDS,
     ];
     let busy = busy
         .iter()
-        .filter_map(|name| clues.total(name))
+        .filter_map(|name| clues.total(*name))
         .fold(Pair::of([0.0; 2]), Pair::sum);
-    let Some(stolen) = clues.total("cpu.steal.seconds") else {
+    let Some(stolen) = clues.total(name::CPU_STEAL_SECONDS) else {
         return Unknown;
     };
     let share = |stolen: f64, busy: f64| {
@@ -83,17 +80,14 @@ pub(super) fn steal(clues: &Clues) -> Sign {
         ticks.fast().map(|s| share(s, busy.fast)),
         ticks.slow().map(|s| share(s, busy.slow)),
     );
-    let [on_slow, on_fast] = [slow, fast].map(|share| share * 100.0);
-    let text = format!(
-        "the hypervisor took {on_slow:.0} % of the time in which CPUs were wanted, {on_fast:.0} % on the faster side"
-    );
+    let told = vec![clues.told(Metric::StolenOfWanted, Pair { fast, slow })];
     let much = |fast: f64, slow: f64| {
         slow > fast + MORE_STOLEN.value
             && clues.parts(on_cpu).slow * (slow - fast) > GOOD_PART.value * clues.wall().more()
     };
     match much(fast, slow) {
-        true => growth::fits(text, much(fast_ends[1], slow_ends[0])),
-        false => growth::against(text, !much(fast_ends[0], slow_ends[1])),
+        true => growth::fits(told, much(fast_ends[1], slow_ends[0])),
+        false => growth::against(told, !much(fast_ends[0], slow_ends[1])),
     }
 }
 
@@ -102,61 +96,74 @@ pub(super) fn mitigation(clues: &Clues) -> Sign {
         .fast()
         .host_clues(&clues.slow(), &["mitigations", TASK_MITIGATIONS]);
     let tasks = [
-        ("server.store_bypass.mitigated", "speculative store bypass"),
         (
-            "server.indirect_branch.mitigated",
+            name::SERVER_STORE_BYPASS_MITIGATED,
+            "speculative store bypass",
+        ),
+        (
+            name::SERVER_INDIRECT_BRANCH_MITIGATED,
             "indirect branch speculation",
         ),
     ];
     for (name, words) in tasks {
         differs.extend(
             set_now(clues, name)
-                .then(|| format!("{words} is mitigated for the server on the slower side only")),
+                .then(|| Evidence::of(Metric::TaskMitigationOnSlowerSide).named(words)),
         );
     }
-    if differs.is_empty() && tasks.iter().all(|(name, _)| clues.total(name).is_none()) {
+    if differs.is_empty() && tasks.iter().all(|(name, _)| clues.total(*name).is_none()) {
         return Unknown;
     }
     let Some(fact) = differs.first() else {
-        return Against("the mitigations are the same".into());
+        return Against(vec![Evidence::of(Metric::SameMitigations)]);
     };
     let on_user = clues.parts(user);
-    let text = format!(
-        "user code takes {:.2} times as long; {fact}",
-        on_user.ratio()
-    );
+    let told = vec![
+        Evidence::figure(Metric::UserCodeTimes, on_user.ratio()),
+        fact.clone(),
+    ];
     if on_user.ratio() > SLOWER_CODE.value {
-        return Fits(text);
+        return Fits(told);
     }
     growth::against(
-        text,
+        told,
         ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value),
     )
+}
+
+/// How many times as long user code takes, and the kernel.
+fn code_times(user: Pair, kernel: Pair) -> Told {
+    vec![
+        Evidence::figure(Metric::UserCodeTimes, user.ratio()),
+        Evidence::figure(Metric::KernelTimes, kernel.ratio()),
+    ]
+}
+
+/// These facts and more of them.
+fn and(told: Told, more: impl IntoIterator<Item = Evidence>) -> Told {
+    told.into_iter().chain(more).collect()
 }
 
 pub(super) fn speed(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let proportion = (on_user.ratio(), on_kernel.ratio());
-    let text = format!(
-        "user code takes {:.2} times, the kernel {:.2} times as long",
-        proportion.0, proportion.1
-    );
+    let told = code_times(on_user, on_kernel);
     if let Some((more, surely)) = more_to_do(clues) {
-        return growth::against(format!("{text}; {more}"), surely);
+        return growth::against(and(told, more), surely);
     }
     if !together(clues) {
-        return growth::against(text, surely_apart(clues));
+        return growth::against(told, surely_apart(clues));
     }
     if let Some(others) = contention::slow_the_same_work(clues) {
         return told_of_another(others);
     }
     if let Some(spared) = client_spared(clues, proportion.0.min(proportion.1)) {
-        return growth::against(format!("{text}; {spared}"), surely_spared(clues));
+        return growth::against(and(told, spared), surely_spared(clues));
     }
     // Of one processor model only its clock could differ; another build or setting is named first.
     match build(clues).into_iter().chain(setting(clues)).next() {
-        Some(changed) => Against(format!("{text}; {changed}")),
-        None => Fits(text),
+        Some(changed) => Against(and(told, [changed])),
+        None => Fits(told),
     }
 }
 
@@ -178,8 +185,8 @@ fn surely_apart(clues: &Clues) -> Option<bool> {
 /// not what the server's code suffers from. Its CPU time has interrupts and waking up in it, of which a server that
 /// answers later makes more; what followed requests spend in its own code has neither, and tells as well where it is
 /// known.
-fn client_spared(clues: &Clues, server: f64) -> Option<String> {
-    let counted = clues.per_transaction("client.cpu.seconds");
+fn client_spared(clues: &Clues, server: f64) -> Option<Told> {
+    let counted = clues.per_transaction(name::CLIENT_CPU_SECONDS);
     let followed = clues
         .followed()
         .then(|| clues.parts(|layer, part| Kind::of(layer, part) == Kind::Client));
@@ -188,10 +195,13 @@ fn client_spared(clues: &Clues, server: f64) -> Option<String> {
         .flatten()
         .filter(|c| c.fast > 0.0 && c.slow > 0.0);
     let client = known.map(Pair::ratio).min_by(f64::total_cmp)?;
-    let text = format!(
-        "the load generator's own work takes {client:.2} times as long, and a slower CPU would slow it as well"
-    );
-    (client.ln() < server.ln() * CLIENT_TOO.value).then_some(text)
+    let told = || {
+        vec![
+            Evidence::figure(Metric::ClientWorkTimes, client),
+            Evidence::of(Metric::ClientNotSlowed),
+        ]
+    };
+    (client.ln() < server.ln() * CLIENT_TOO.value).then(told)
 }
 
 /// Whether it is spared with whole intervals; nothing where these are not known. What it used of a CPU is counted over
@@ -199,41 +209,32 @@ fn client_spared(clues: &Clues, server: f64) -> Option<String> {
 fn surely_spared(clues: &Clues) -> Option<bool> {
     let server = ends(clues, user)?[0].min(ends(clues, kernel)?[0]);
     let counted = clues
-        .per_transaction("client.cpu.seconds")
+        .per_transaction(name::CLIENT_CPU_SECONDS)
         .filter(|c| c.fast > 0.0)
         .map_or(f64::INFINITY, Pair::ratio);
     let client = counted.min(ends(clues, |layer, part| Kind::of(layer, part) == Kind::Client)?[1]);
     Some(client.ln() < server.ln() * CLIENT_TOO.value)
 }
 
-/// Kernel time that grew outside of calls, in words.
-fn outside_of_calls(fast: &Entering, slow: &Entering) -> Option<String> {
-    let (more, seconds) = (slow.more_than(fast), |s| quantity(s, "seconds"));
-    let each = if slow.calls >= 1.0 {
-        format!(", {} a call", seconds(more / slow.calls))
-    } else {
-        String::new()
-    };
-    let by_trace = seconds(slow.traced_user - fast.traced_user);
-    let words =
-        "before a call's entry is traced, seccomp filters and what else enters the kernel run";
-    (more > 0.0).then(|| {
-        format!(
-            "of {by_trace} more that the trace sees outside of calls, ticks count {} as the kernel's{each}: {words}",
-            seconds(more)
-        )
-    })
+/// Kernel time that grew outside of calls.
+fn outside_of_calls(fast: &Entering, slow: &Entering) -> Option<Told> {
+    let more = slow.more_than(fast);
+    let grew =
+        Evidence::figure(Metric::OutsideOfCalls, more).out_of(slow.traced_user - fast.traced_user);
+    let each =
+        (slow.calls >= 1.0).then(|| Evidence::figure(Metric::OutsideOfOneCall, more / slow.calls));
+    (more > 0.0).then(|| std::iter::once(grew).chain(each).collect())
 }
 
 /// Entering costs every call a like amount. Where one kind of call has all the growth and others, made as often, have
 /// next to none, it is that call's work that grew.
-fn one_call(clues: &Clues) -> Option<(String, bool)> {
+fn one_call(clues: &Clues) -> Option<(Told, bool)> {
     let counted = |(call, seconds)| {
         Some((
             call,
             seconds,
             clues
-                .per_transaction(&format!("server.call.{call}.count"))?
+                .per_transaction_as(&format!("server.call.{call}.count"))?
                 .slow,
         ))
     };
@@ -257,12 +258,14 @@ fn one_call(clues: &Clues) -> Option<(String, bool)> {
     let least = (grew.more() - width).max(0.0) * others / count.max(1e-9);
     // Few others tell nothing.
     (grew.more() > 0.0 && others > count / 2.0 && had < LIKE_AMOUNTS.value * expected).then(|| {
-        let arrow = clues.arrow(grew, "seconds");
-        let text = format!(
-            "of the calls {most} alone takes longer ({arrow} of a request), and entering costs all of \
-            them a like amount"
-        );
-        (text, clues.followed() && had + of_others < LIKE_AMOUNTS.value * least)
+        let told = vec![
+            clues.told(Metric::OneCall, grew).named(most),
+            Evidence::of(Metric::NotAllCalls),
+        ];
+        (
+            told,
+            clues.followed() && had + of_others < LIKE_AMOUNTS.value * least,
+        )
     })
 }
 
@@ -275,11 +278,7 @@ fn surely_no_more_expensive(clues: &Clues) -> Option<bool> {
 
 pub(super) fn entry(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
-    let text = format!(
-        "the kernel takes {:.2} times as long, user code {:.2} times",
-        on_kernel.ratio(),
-        on_user.ratio()
-    );
+    let mut told = code_times(on_user, on_kernel);
     // Of followed requests, how many calls one makes is known better than from counts in windows that may have missed
     // the server.
     let entering = clues.entering;
@@ -290,36 +289,31 @@ pub(super) fn entry(clues: &Clues) -> Sign {
             slow: slow.calls,
         })
         .or_else(|| clues.calls_per_transaction());
-    let mut facts = clues
-        .fast()
-        .host_clues(&clues.slow(), &["seccomp", "seccomp filters"]);
-    facts.extend(entering.and_then(|[fast, slow]| outside_of_calls(&fast, &slow)));
-    let filtered = ["server.seccomp.mode", "server.seccomp.filters"]
-        .iter()
-        .any(|name| set_now(clues, name));
-    facts.extend(
-        filtered.then(|| "system calls pass a seccomp filter on the slower side only".to_owned()),
+    told.extend(
+        clues
+            .fast()
+            .host_clues(&clues.slow(), &["seccomp", "seccomp filters"]),
     );
-    facts.extend(calls.map(|c| format!("{} calls a transaction", clues.arrow(c, ""))));
-    let text = facts
-        .into_iter()
-        .fold(text, |t, fact| format!("{t}; {fact}"));
+    let outside = entering.and_then(|[fast, slow]| outside_of_calls(&fast, &slow));
+    told.extend(outside.into_iter().flatten());
+    let filtered = [name::SERVER_SECCOMP_MODE, name::SERVER_SECCOMP_FILTERS]
+        .iter()
+        .any(|name| set_now(clues, *name));
+    told.extend(filtered.then(|| Evidence::of(Metric::FilterOnSlowerSide)));
+    told.extend(calls.map(|c| clues.told(Metric::Calls, c)));
     // Calls that map and unmap memory get slower with the number of its pages, and faults are no calls.
     let more_faults = faults(clues)
         .filter(|_| !filtered)
         .map(|count| more_than_few(&count, MORE_OF_A_COUNT.value, FEW_FAULTS.value));
     if let Some([true, surely]) = more_faults {
-        return growth::against(
-            format!("{text}; the pages that it handles grew in number"),
-            surely,
-        );
+        return growth::against(and(told, [Evidence::of(Metric::MorePages)]), surely);
     }
     // Packets that are held up are held up in the calls that send them.
     if let Some(shaped) = (!filtered).then(|| signs_io::shaped(clues)).flatten() {
-        return growth::against(format!("{text}; {shaped}"), signs_io::surely_shaped(clues));
+        return growth::against(and(told, shaped), signs_io::surely_shaped(clues));
     }
-    if let Some((text, surely)) = (!filtered).then(|| one_call(clues)).flatten() {
-        return growth::against(text, surely);
+    if let Some((told, surely)) = (!filtered).then(|| one_call(clues)).flatten() {
+        return growth::against(told, surely);
     }
     // So much no entry takes: it is traps, or work of the kernel's that no call asks for.
     if let Some([fast, slow]) = entering.filter(|_| !filtered) {
@@ -329,10 +323,7 @@ pub(super) fn entry(clues: &Clues) -> Sign {
         );
         if more > most_expensive {
             let surely = more - 2.0 * slow.error.hypot(fast.error) > most_expensive;
-            return growth::against(
-                format!("{text}; that is more than entering a call takes"),
-                surely,
-            );
+            return growth::against(and(told, [Evidence::of(Metric::MoreThanEntering)]), surely);
         }
     }
     let slower = on_kernel.ratio() > SLOWER_CODE.value
@@ -346,13 +337,13 @@ pub(super) fn entry(clues: &Clues) -> Sign {
         {
             Unknown
         }
-        _ if !slower => growth::against(text, surely_no_more_expensive(clues)),
-        _ if filtered => Fits(text),
+        _ if !slower => growth::against(told, surely_no_more_expensive(clues)),
+        _ if filtered => Fits(told),
         // Without a count of the calls nothing tells slow calls from many.
         None => Unknown,
-        Some(calls) if calls.ratio() < AS_MANY_CALLS.value => Fits(text),
+        Some(calls) if calls.ratio() < AS_MANY_CALLS.value => Fits(told),
         Some(_) => growth::against(
-            text,
+            told,
             counted.is_some_and(|count| count.ratio()[0] >= AS_MANY_CALLS.value),
         ),
     }
@@ -360,21 +351,21 @@ pub(super) fn entry(clues: &Clues) -> Sign {
 
 pub(super) fn memory_limit(clues: &Clues) -> Sign {
     let mut signs = Vec::new();
-    for (name, words) in [
-        ("memory.swap_in.pages", "pages swapped in"),
-        ("server.faults.major", "major faults"),
-        ("memory.direct_reclaim.pages", "pages reclaimed directly"),
+    for (name, metric) in [
+        (name::MEMORY_SWAP_IN_PAGES, Metric::PagesSwappedIn),
+        (name::SERVER_FAULTS_MAJOR, Metric::MajorFaultsPerTransaction),
+        (name::MEMORY_DIRECT_RECLAIM_PAGES, Metric::PagesReclaimed),
     ] {
-        match grows(clues, name, MORE_OF_A_COUNT.value, words) {
+        match grows(clues, name, MORE_OF_A_COUNT.value, metric) {
             fits @ Fits(_) => return fits,
             other => signs.push(other),
         }
     }
     match grows(
         clues,
-        "psi.memory.some.seconds",
+        name::PSI_MEMORY_SOME_SECONDS,
         MORE_OF_A_COUNT.value,
-        "stalled for memory",
+        Metric::MemoryStalled,
     ) {
         fits @ Fits(_) => fits,
         // One that may have grown is not ruled out by another that did not.
@@ -392,32 +383,31 @@ pub(super) fn page_size(clues: &Clues) -> Sign {
     let mut facts = clues
         .fast()
         .host_clues(&clues.slow(), &["transparent huge pages"]);
-    let off = set_now(clues, "server.thp_disabled")
-        || clues.total("thp.always").is_some_and(|p| p.slow < p.fast);
-    facts.extend(
-        (facts.is_empty() && off)
-            .then(|| "the server may use huge pages on the faster side only".to_owned()),
-    );
+    let off = set_now(clues, name::SERVER_THP_DISABLED)
+        || clues
+            .total(name::THP_ALWAYS)
+            .is_some_and(|p| p.slow < p.fast);
+    facts.extend((facts.is_empty() && off).then(|| Evidence::of(Metric::HugePagesOnFasterSide)));
     match (
         grows(
             clues,
-            "server.faults.minor",
+            name::SERVER_FAULTS_MINOR,
             MORE_OF_A_COUNT.value,
-            "minor faults",
+            Metric::MinorFaults,
         ),
         facts.first(),
     ) {
-        (sign, Some(fact)) if sign.speaks() => sign.and(fact),
+        (sign, Some(fact)) if sign.speaks() => sign.and([fact.clone()]),
         // Misses of the TLB without more faults are what small pages cost a server that keeps its memory; nothing
         // counts them.
         (_, Some(_)) => Unknown,
         (_, None)
-            if clues.total("server.thp_disabled").is_none()
-                && clues.total("thp.always").is_none() =>
+            if clues.total(name::SERVER_THP_DISABLED).is_none()
+                && clues.total(name::THP_ALWAYS).is_none() =>
         {
             Unknown
         }
-        (_, None) => Against("huge pages are set alike".into()),
+        (_, None) => Against(vec![Evidence::of(Metric::SameHugePages)]),
     }
 }
 
@@ -426,16 +416,12 @@ pub(super) fn wait(clues: &Clues) -> Sign {
     if let Some(other) = let_go::by_file_locks(clues) {
         return told_of_another(other);
     }
-    followed(clues, &[Place::Sleeping], "sleeping until a time").unwrap_or(Unknown)
+    followed(clues, &[Place::Sleeping], Metric::TimerWait).unwrap_or(Unknown)
 }
 
 pub(super) fn app_work(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
-    let text = format!(
-        "user code takes {:.2} times as long, the kernel {:.2} times",
-        on_user.ratio(),
-        on_kernel.ratio()
-    );
+    let told = code_times(on_user, on_kernel);
     if let Some(others) = contention::slow_the_same_work(clues) {
         return told_of_another(others);
     }
@@ -447,11 +433,11 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
         && (on_user.ratio() > MORE_THAN_KERNEL.value * on_kernel.ratio() || most || spared)
     {
         true if filters_are_untold(clues) => Unknown,
-        true => Fits(text),
+        true => Fits(told),
         // That the kernel grew as well, or the load generator, has no interval of its own: only code that takes no
         // longer clears.
         false => growth::against(
-            text,
+            told,
             ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value),
         ),
     }
@@ -463,40 +449,39 @@ fn filters_are_untold(clues: &Clues) -> bool {
     let told = |[fast, slow]: [Entering; 2]| {
         slow.user - fast.user > TOLD_BY_TICKS.value * (slow.traced_user - fast.traced_user)
     };
-    set_now(clues, "server.seccomp.filters")
+    set_now(clues, name::SERVER_SECCOMP_FILTERS)
         && clues.followed()
         && !clues.entering.is_some_and(told)
 }
 
 /// More calls at about the cost of each.
 pub(super) fn calls(clues: &Clues) -> Sign {
-    if let Some(text) = round_trips(clues) {
-        return Fits(text);
+    if let Some(more) = round_trips(clues) {
+        return Fits(vec![more]);
     }
     let (Some(calls), Some(count)) = (clues.calls_per_transaction(), clues.growth_of_calls())
     else {
         return Unknown;
     };
-    if let Some(text) = flushes::journals(clues) {
-        return told_of_another(text);
+    if let Some(other) = flushes::journals(clues) {
+        return told_of_another(other);
     }
     let on_kernel = clues.parts(kernel);
-    let text = format!(
-        "{} calls a transaction, the kernel {:.2} times as long",
-        clues.arrow(calls, ""),
-        on_kernel.ratio()
-    );
-    let often = limit("app.calls");
+    let told = vec![
+        clues.told(Metric::Calls, calls),
+        Evidence::figure(Metric::KernelTimes, on_kernel.ratio()),
+    ];
+    let often = MORE_CALLS.value;
     // Slower calls besides are another's doing; a call's cost grows with what it moves, and so may a part of it.
     let at_same_cost = on_kernel.ratio() < calls.ratio() * often
         || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER.value);
     match calls.ratio() > often && calls.slow > 1.0 {
         true if at_same_cost => {
-            growth::fits(text, count.ratio()[0] > often && count.slow()[0] > 1.0)
+            growth::fits(told, count.ratio()[0] > often && count.slow()[0] > 1.0)
         }
         // What each costs has an interval that the ratio of the kernel's time does not tell.
-        true => NotGrown(text, None),
-        false => growth::against(text, count.ratio()[1] <= often || count.slow()[1] <= 1.0),
+        true => NotGrown(told, None),
+        false => growth::against(told, count.ratio()[1] <= often || count.slow()[1] <= 1.0),
     }
 }
 
@@ -505,7 +490,7 @@ pub(super) fn calls(clues: &Clues) -> Sign {
 fn by_number(clues: &Clues) -> Option<f64> {
     let of = |(call, seconds): (&str, Pair)| {
         let count = clues
-            .per_transaction(&format!("server.call.{call}.count"))
+            .per_transaction_as(&format!("server.call.{call}.count"))
             .filter(|c| c.fast > 0.0)?;
         Some((
             seconds.more(),
@@ -523,36 +508,26 @@ fn by_number(clues: &Clues) -> Option<f64> {
 /// What traces or audits on the slower side only. Where some of it is not known of both, nothing speaks against it.
 pub(super) fn trace(clues: &Clues) -> Sign {
     let watched = [
-        (
-            "server.traced",
-            "processes of the server are traced (ptrace)",
-        ),
-        ("audit.rules", "audit rules are loaded"),
-        ("tracing.events", "trace events are switched on"),
-        ("tracing.tracers", "tracers are switched on"),
-        (
-            "tracing.programs",
-            "programs in the kernel trace for others",
-        ),
+        (name::SERVER_TRACED, Metric::TracedProcesses),
+        (name::AUDIT_RULES, Metric::AuditRules),
+        (name::TRACING_EVENTS, Metric::TraceEvents),
+        (name::TRACING_TRACERS, Metric::Tracers),
+        (name::TRACING_PROGRAMS, Metric::TracingPrograms),
     ];
-    let known: Vec<(Pair, &str)> = watched
+    let known: Vec<(Pair, Metric)> = watched
         .iter()
-        .filter_map(|(name, words)| Some((clues.total(name)?, *words)))
+        .filter_map(|(name, metric)| Some((clues.total(*name)?, *metric)))
         .collect();
     match known.iter().find(|(pair, _)| pair.slow > pair.fast) {
-        Some((pair, words)) => Fits(format!("{} {words}", clues.arrow(*pair, ""))),
+        Some((pair, metric)) => Fits(vec![clues.told(*metric, *pair)]),
         None if known.len() < watched.len() => Unknown,
-        None => Against("no program traces or audits the server on the slower side alone".into()),
+        None => Against(vec![Evidence::of(Metric::NoTracing)]),
     }
 }
 
 /// Waiting for a CPU that the server itself had, where it keeps its CPUs busy.
 pub(super) fn saturated(clues: &Clues) -> Sign {
-    let Some(sign) = followed(
-        clues,
-        &[Place::CpuServer],
-        "waiting for a CPU that the server itself had",
-    ) else {
+    let Some(sign) = followed(clues, &[Place::CpuServer], Metric::CpuWaitServer) else {
         return Unknown;
     };
     if let Some(other) = contention::left_too_few(clues)
@@ -561,23 +536,20 @@ pub(super) fn saturated(clues: &Clues) -> Sign {
     {
         return told_of_another(other);
     }
-    let used = ["server.user.seconds", "server.kernel.seconds"]
+    let used = [name::SERVER_USER_SECONDS, name::SERVER_KERNEL_SECONDS]
         .iter()
-        .filter_map(|name| clues.total(name))
+        .filter_map(|name| clues.total(*name))
         .reduce(Pair::sum);
     let (Some(used), Some(elapsed), Some(may)) = (
         used,
-        clues.total("elapsed.seconds"),
-        clues.total("server.cpus_allowed"),
+        clues.total(name::ELAPSED_SECONDS),
+        clues.total(name::SERVER_CPUS_ALLOWED),
     ) else {
         return Unknown;
     };
     let counted = clues.in_cpus(used, elapsed);
     let used = counted.pair;
-    let text = format!(
-        "the server used {:.2} of {} CPUs on the slower side",
-        used.slow, may.slow
-    );
+    let busy = clues.told(Metric::ServerCpus, used).out_of(may.slow);
     // CPUs that have less to do than on the faster side are not what became too few.
     let of_may = may.fast / may.slow.max(1e-9);
     if (Pair {
@@ -588,18 +560,12 @@ pub(super) fn saturated(clues: &Clues) -> Sign {
         < LESS_BUSY.value
     {
         let surely = counted.ratio()[1] * of_may < LESS_BUSY.value;
-        return growth::against(
-            format!(
-                "{text}, {:.2} of {} on the faster side",
-                used.fast, may.fast
-            ),
-            surely,
-        );
+        return growth::against(vec![busy], surely);
     }
-    let enough = limit("cpu.saturated") * may.slow;
-    match sign.and(&text) {
-        Fits(text) | Perhaps(text) | NotGrown(text, _) | Against(text) if used.slow < enough => {
-            growth::against(text, counted.slow()[1] < enough)
+    let enough = SERVER_BUSY.value * may.slow;
+    match sign.and([busy]) {
+        Fits(told) | Perhaps(told) | NotGrown(told, _) | Against(told) if used.slow < enough => {
+            growth::against(told, counted.slow()[1] < enough)
         }
         sign => sign,
     }

@@ -1,27 +1,28 @@
 //! What tells the causes of disks, networks, locks and clients from their neighbours.
 
 use fingerpost_record::cause::thresholds::{
-    CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, DISK_IDLE, HANDSHAKE_AGAIN,
-    MANY_OVERFLOWS, MORE_BESIDE, MORE_OF_A_COUNT, MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES,
-    SAME_COST, SENT_AGAIN, TWICE,
+    CLIENT_DOES_MORE, CLIENT_FULL, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, DISK_IDLE, HANDSHAKE_AGAIN,
+    MANY_DELAYED, MANY_OVERFLOWS, MORE_BESIDE, MORE_OF_A_COUNT, MOST_OF_CHANGE, MOST_PASSES,
+    OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
 };
-use fingerpost_record::{Component, Layer, Unit};
+use fingerpost_record::reading::{Name, name};
+use fingerpost_record::{Component, Evidence, Layer, Metric, Quantity};
 
-use super::clues::{Clues, quantity};
+use super::clues::Clues;
 use super::fitting::{followed, grows, higher, is_good_part, set_now};
 use super::flushes::{Cost, flush_cost, more_of_the_same};
 use super::growth::{self, Growth, Pair};
 use super::let_go::{self, shapers};
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
-use crate::judging::{LIKELY, limit, percent};
+use super::sign::Told;
+use crate::judging::LIKELY;
 use crate::places::{Kind, Place};
 
 pub(super) fn disk_contention(clues: &Clues) -> Sign {
-    let words = "waiting for the disk behind others' I/O, or in the device beside it";
     match followed(
         clues,
         &[Place::DiskBehindOthers, Place::DiskBesideOthers],
-        words,
+        Metric::DiskOthers,
     ) {
         Some(fits @ Fits(_)) if !always_beside(clues) => return fits,
         Some(sign) => {
@@ -30,7 +31,7 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
             let device = followed(
                 clues,
                 &[Place::DiskDevice, Place::DiskBesideOthers],
-                "I/O in the device",
+                Metric::DiskDevice,
             );
             if !matches!(device, Some(Fits(_))) {
                 return sign;
@@ -38,19 +39,18 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
         }
         None => {}
     }
-    let Some(others) = clues.total("other.disk.bytes") else {
+    let Some(others) = clues.total(name::OTHER_DISK_BYTES) else {
         return Unknown;
     };
-    let [on_slow, on_fast] = [others.slow, others.fast].map(|bytes| Unit::Bytes.format(bytes));
-    let text = format!("others moved {on_slow} on the disk, {on_fast} on the faster side");
+    let told = vec![clues.told(Metric::OtherDiskBytes, others)];
     let cost = flush_cost(clues);
     let slower = cost.is_none_or(|cost| cost.times > SAME_COST.value);
     if others.ratio() > TWICE.value && others.slow > OTHERS_BYTES.value && slower {
-        return Fits(text);
+        return Fits(told);
     }
     // Bytes are no events. All of them were counted, so that next to none are none.
     growth::against(
-        text,
+        told,
         others.slow <= OTHERS_BYTES.value
             || cost.is_some_and(|cost| cost.at_most <= SAME_COST.value),
     )
@@ -79,70 +79,60 @@ fn always_beside(clues: &Clues) -> bool {
 }
 
 pub(super) fn throttle(clues: &Clues) -> Sign {
-    if set_now(clues, "cgroup.disk_limits") {
-        return Fits("the server's group has a limit on the disk on the slower side only".into());
+    if set_now(clues, name::CGROUP_DISK_LIMITS) {
+        return Fits(vec![Evidence::of(Metric::DiskLimitOnSlowerSide)]);
     }
-    if let Some(sign) = followed(
-        clues,
-        &[Place::DiskHeld],
-        "I/O held back before the disk's queue",
-    ) {
+    if let Some(sign) = followed(clues, &[Place::DiskHeld], Metric::DiskHeld) {
         return sign;
     }
     if let Some(Cost { times, at_most }) = flush_cost(clues)
         && times < DEARER_SYNC.value
     {
-        let text = format!(
-            "a sync took {times:.2} times as long, and no limit is set on the slower side alone"
-        );
-        return growth::against(text, at_most < DEARER_SYNC.value);
+        let told = vec![
+            Evidence::figure(Metric::FlushCost, times),
+            Evidence::of(Metric::NoDiskLimitOnSlowerSide),
+        ];
+        return growth::against(told, at_most < DEARER_SYNC.value);
     }
-    let Some(busy) = clues.a_second("disk.busy.seconds") else {
+    let Some(busy) = clues.a_second(name::DISK_BUSY_SECONDS) else {
         return Unknown;
     };
-    let text = format!("the disk was busy {:.0} % of the time", busy * 100.0);
+    let told = vec![Evidence::figure(Metric::DiskBusy, busy)];
     if busy < DISK_BUSY.value && !disk_contention(clues).speaks() {
-        Fits(text + " while the server waited for it")
+        Fits(told)
     } else {
         // A time has no events: how sure it is nobody knows.
-        NotGrown(text, None)
+        NotGrown(told, None)
     }
 }
 
 pub(super) fn disk_latency(clues: &Clues) -> Sign {
     let places = [Place::DiskDevice, Place::DiskBesideOthers, Place::DiskOwn];
-    if let Some(sign) = followed(clues, &places, "I/O in the device and its own queue") {
+    if let Some(sign) = followed(clues, &places, Metric::DiskDeviceAndQueue) {
         return match (sign, more_of_the_same(clues)) {
-            (Fits(text), Some((why, surely))) => growth::against(format!("{text}; {why}"), surely),
+            (Fits(told), Some((why, surely))) => growth::against([told, why].concat(), surely),
             (sign, _) => sign,
         };
     }
-    let (busy, cost) = (clues.a_second("disk.busy.seconds"), flush_cost(clues));
-    let flush = cost.map_or(String::new(), |cost| {
-        format!("a flush took {:.2} times as long", cost.times)
-    });
+    let (busy, cost) = (clues.a_second(name::DISK_BUSY_SECONDS), flush_cost(clues));
+    let flush: Told = cost
+        .map(|cost| Evidence::figure(Metric::FlushCost, cost.times))
+        .into_iter()
+        .collect();
+    let of_time = |busy| vec![Evidence::figure(Metric::DiskBusy, busy)];
     match (busy, cost) {
-        (Some(busy), cost) if busy >= DISK_BUSY.value => {
-            let separator = if cost.is_some() { ", " } else { "" };
-            Fits(format!(
-                "the disk was busy {:.0} % of the time{separator}{flush}",
-                busy * 100.0
-            ))
-        }
+        (Some(busy), _) if busy >= DISK_BUSY.value => Fits([of_time(busy), flush].concat()),
         (_, Some(cost)) if cost.times > SAME_COST.value => Fits(flush),
         (_, Some(cost)) => growth::against(flush, cost.at_most <= SAME_COST.value),
         // A time has no events: that it was short clears only where it was next to none.
-        (Some(busy), None) => growth::against(
-            format!("the disk was busy {:.0} % of the time only", busy * 100.0),
-            busy < DISK_IDLE.value,
-        ),
+        (Some(busy), None) => growth::against(of_time(busy), busy < DISK_IDLE.value),
         (None, None) => Unknown,
     }
 }
 
 /// A count that costs so many seconds each: whether its growth makes most of the time that transactions take longer.
 /// One that makes less, and more than next to nothing, does not clear it: each may have cost more than the least.
-fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
+fn costs(clues: &Clues, name: Name, each: f64, metric: Metric) -> Sign {
     let Some(pair) = clues.per_transaction(name) else {
         return Unknown;
     };
@@ -156,23 +146,21 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
     };
     let part = of_change(pair.more());
     let counted = clues.growth(name);
-    let (count, cost, percent) = (
-        clues.arrow(pair, name),
-        quantity(each, "seconds"),
-        (part * 100.0).min(100.0),
-    );
-    let text = format!(
-        "{words}: {count} a transaction, at {cost} each {percent:.0} % of what a transaction takes longer"
-    );
+    let told = vec![
+        clues
+            .told(metric, pair)
+            .counted_in(Quantity::PerTransaction),
+        Evidence::figure(Metric::PartByCount, part.min(1.0)).out_of(each),
+    ];
     match part {
         most if pair.ratio() > MORE_OF_A_COUNT.value && most >= MOST_OF_CHANGE.value => {
             // What held these transactions up is counted whole, however likely it was: that another run may have had
             // less of it is in the interval of the row.
-            Fits(text)
+            Fits(told)
         }
-        some if some >= LIKELY => NotGrown(text, None),
+        some if some >= LIKELY => NotGrown(told, None),
         _ => growth::against(
-            text,
+            told,
             counted.is_some_and(|count| of_change(count.more_at_most()) < LIKELY),
         ),
     }
@@ -181,24 +169,24 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
 /// The kernel counts the overflows of all of the host: few that others have, and that cost little, are no matter of
 /// ours.
 pub(super) fn accept_queue(clues: &Clues) -> Sign {
-    if let Some(text) = not_let_in(clues) {
-        return Fits(text);
+    if let Some(told) = not_let_in(clues) {
+        return Fits(vec![told]);
     }
     let many = clues
-        .per_transaction("tcp.listen_overflows")
+        .per_transaction(name::TCP_LISTEN_OVERFLOWS)
         .is_some_and(|pair| pair.slow >= MANY_OVERFLOWS.value);
     match costs(
         clues,
-        "tcp.listen_overflows",
+        name::TCP_LISTEN_OVERFLOWS,
         HANDSHAKE_AGAIN.value,
-        "listen overflows",
+        Metric::QueueOverflows,
     ) {
-        Fits(text) => Fits(text),
+        Fits(told) => Fits(told),
         _ if many => grows(
             clues,
-            "tcp.listen_overflows",
+            name::TCP_LISTEN_OVERFLOWS,
             MORE_OF_A_COUNT.value,
-            "listen overflows",
+            Metric::QueueOverflows,
         ),
         sign => sign,
     }
@@ -208,79 +196,81 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
 /// full: by Little's law their mean number, times the time, divided by the transactions, is what a transaction waits
 /// so. A handshake that was refused is tried again after one second, two, four: one overflow may keep a client out for
 /// longer than anybody looks.
-fn not_let_in(clues: &Clues) -> Option<String> {
+fn not_let_in(clues: &Clues) -> Option<Evidence> {
     let (clients, each) = (
-        clues.total("connecting.mean")?,
-        clues.per_transaction("elapsed.seconds")?,
+        clues.total(name::CONNECTING_MEAN)?,
+        clues.per_transaction(name::ELAPSED_SECONDS)?,
     );
     let waited = Pair {
         fast: clients.fast * each.fast,
         slow: clients.slow * each.slow,
     };
     let overflows = clues
-        .total("tcp.listen_overflows")
+        .total(name::TCP_LISTEN_OVERFLOWS)
         .is_some_and(|p| p.slow > p.fast);
-    let backlog = clues.total("accept.backlog").filter(|b| b.slow > 0.0);
+    let backlog = clues.total(name::ACCEPT_BACKLOG).filter(|b| b.slow > 0.0);
     let full = backlog
-        .zip(clues.total("accept.queue.max"))
+        .zip(clues.total(name::ACCEPT_QUEUE_MAX))
         .is_some_and(|(may, most)| most.slow >= may.slow);
     // A queue that is shorter than the number of clients is full between two looks as well.
     let shorter = backlog
         .filter(|may| may.slow < may.fast)
-        .zip(clues.total("step.clients"));
+        .zip(clues.total(name::STEP_CLIENTS));
     let short = shorter.is_some_and(|(may, clients)| may.slow < clients.slow);
     let most =
         waited.more() >= MOST_OF_CHANGE.value * clues.turn().more().max(0.0) && waited.more() > 0.0;
-    (most && (overflows || full || short)).then(|| {
-        let waited = clues.arrow(waited, "seconds");
-        format!(
-            "clients that wait to be let in, with the listen queue full: {waited} of a transaction"
-        )
-    })
+    (most && (overflows || full || short)).then(|| clues.told(Metric::LetInWait, waited))
 }
 
 /// Packets that were lost, more of them on the slower side. Segments are sent again, too, where their acknowledgement
 /// comes late (tail loss probes, RFC 8985): that is a loss only where they are many beside those. Whether there are
 /// more for sure comes with it.
-fn lost(clues: &Clues) -> Option<(String, bool)> {
-    let fits = |name, words| match grows(clues, name, MORE_OF_A_COUNT.value, words) {
-        Fits(text) => Some((text, true)),
-        Perhaps(text) => Some((text, false)),
+fn lost(clues: &Clues) -> Option<(Told, bool)> {
+    let fits = |name, metric| match grows(clues, name, MORE_OF_A_COUNT.value, metric) {
+        Fits(told) => Some((told, true)),
+        Perhaps(told) => Some((told, false)),
         _ => None,
     };
     let more = |name| clues.per_transaction(name).map_or(0.0, Pair::more);
-    let probes = more("tcp.retransmits") < MOST_OF_CHANGE.value * more("tcp.delayed_acks");
-    fits("net.drops", "drops")
-        .or_else(|| fits("tcp.retransmits", "retransmits").filter(|_| !probes))
+    let probes = more(name::TCP_RETRANSMITS) < MOST_OF_CHANGE.value * more(name::TCP_DELAYED_ACKS);
+    fits(name::NET_DROPS, Metric::PacketsDropped)
+        .or_else(|| fits(name::TCP_RETRANSMITS, Metric::SegmentsSentAgain).filter(|_| !probes))
 }
 
 /// Whether segments that were lost and sent again make the most of what transactions take longer: their requests
 /// outlast the windows in which requests are followed.
 pub(super) fn outlast_windows(clues: &Clues) -> bool {
-    lost(clues).is_some() && costs(clues, "tcp.retransmits", SENT_AGAIN.value, "").speaks()
+    lost(clues).is_some()
+        && costs(
+            clues,
+            name::TCP_RETRANSMITS,
+            SENT_AGAIN.value,
+            Metric::SegmentsSentAgain,
+        )
+        .speaks()
 }
 
 pub(super) fn delay(clues: &Clues) -> Sign {
     // Acknowledgements come late where segments are lost, too.
     match lost(clues) {
-        Some((text, surely)) => growth::against(text, surely),
+        Some((told, surely)) => growth::against(told, surely),
         // So often they are a pattern, however long each was.
         None if clues
-            .per_transaction("tcp.delayed_acks")
-            .is_some_and(|pair| pair.slow >= limit("network.delay")) =>
+            .per_transaction(name::TCP_DELAYED_ACKS)
+            .is_some_and(|pair| pair.slow >= MANY_DELAYED.value) =>
         {
             grows(
                 clues,
-                "tcp.delayed_acks",
+                name::TCP_DELAYED_ACKS,
                 TWICE.value,
-                "delayed acknowledgements",
+                Metric::DelayedAcks,
             )
         }
         None => costs(
             clues,
-            "tcp.delayed_acks",
+            name::TCP_DELAYED_ACKS,
             DELAYED_ACK.value,
-            "delayed acknowledgements",
+            Metric::DelayedAcks,
         ),
     }
 }
@@ -297,16 +287,15 @@ pub(super) fn of_sending(_: Layer, part: &Component) -> bool {
 
 /// A queueing discipline that limits or delays on the slower side only, where what it holds up takes a good part of
 /// what is longer.
-pub(super) fn shaped(clues: &Clues) -> Option<String> {
+pub(super) fn shaped(clues: &Clues) -> Option<Told> {
     let shapers = shapers(clues)?;
     let held = clues
         .parts(|layer, part| of_sending(layer, part) || Kind::of(layer, part) == Kind::Network);
     is_good_part(clues, held.more()).then(|| {
-        let (set, held) = (clues.arrow(shapers, ""), clues.arrow(held, "seconds"));
-        format!(
-            "queueing disciplines that limit a rate or delay: {set}; sending, interrupts and the way: {held} of a \
-            request"
-        )
+        vec![
+            clues.told(Metric::Shapers, shapers),
+            clues.told(Metric::SendingAndWay, held),
+        ]
     })
 }
 
@@ -319,75 +308,62 @@ pub(super) fn surely_shaped(clues: &Clues) -> bool {
 }
 
 pub(super) fn shaping(clues: &Clues) -> Sign {
-    if let Some((text, surely)) = lost(clues) {
-        return growth::fits(text, surely);
+    if let Some((told, surely)) = lost(clues) {
+        return growth::fits(told, surely);
     }
-    if let Some(text) = shaped(clues).or_else(|| let_go::by_a_shaper(clues)) {
-        return Fits(text);
+    if let Some(told) = shaped(clues).or_else(|| let_go::by_a_shaper(clues)) {
+        return Fits(told);
     }
     // Nothing was lost, and a wait for acknowledgements is told apart by its length.
     match delay(clues) {
-        Fits(text) => return Against(text),
-        Perhaps(text) => return NotGrown(text, None),
+        Fits(told) => return Against(told),
+        Perhaps(told) => return NotGrown(told, None),
         _ => {}
     }
-    let on_the_way = followed(
-        clues,
-        &[Place::OnTheWay],
-        "on the way between server and client",
-    );
-    match on_the_way.unwrap_or_else(|| {
-        higher(
-            clues,
-            "queue.network.mean",
-            "bytes on the way between the sockets",
-        )
-    }) {
+    let on_the_way = followed(clues, &[Place::OnTheWay], Metric::OnTheWay);
+    match on_the_way
+        .unwrap_or_else(|| higher(clues, name::QUEUE_NETWORK_MEAN, Metric::BytesOnTheWay))
+    {
         // Acknowledgements that come late would fit as well.
-        Fits(_) if clues.total("tcp.delayed_acks").is_none() => Unknown,
+        Fits(_) if clues.total(name::TCP_DELAYED_ACKS).is_none() => Unknown,
         sign => sign,
     }
 }
 
 /// Another service that the path leads to.
 pub(super) fn peer(clues: &Clues) -> Sign {
-    followed(clues, &[Place::Peer], "waiting for another service").unwrap_or(Unknown)
+    followed(clues, &[Place::Peer], Metric::PeerWait).unwrap_or(Unknown)
 }
 
 pub(super) fn client_saturated(clues: &Clues) -> Sign {
     // Over several passes, the share of those in which it said so.
     if clues
-        .total("step.client.saturated")
+        .total(name::STEP_CLIENT_SATURATED)
         .is_some_and(|p| p.slow > MOST_PASSES.value && p.fast < MOST_PASSES.value)
     {
-        return Fits(
-            "the load generator found itself to be the limit on the slower side only".into(),
-        );
+        return Fits(vec![Evidence::of(Metric::ClientSaysLimitOnSlowerSide)]);
     }
-    if let Some(text) = client_does_more(clues).or_else(|| client_stopped(clues)) {
-        return Fits(text);
+    if let Some(told) = client_does_more(clues).or_else(|| client_stopped(clues)) {
+        return Fits(told);
     }
     let Some(counted) = client_share(clues) else {
         return Unknown;
     };
     let share = counted.pair;
-    let [on_slow, on_fast] = [share.slow, share.fast].map(|share| share * 100.0);
-    let text = format!(
-        "the load generator used {on_slow:.0} % of its CPUs on the slower side, {on_fast:.0} % on the other"
-    );
-    let full = |share: f64| share > limit("client.saturated");
+    let told = vec![clues.told(Metric::ClientCpus, share)];
+    let full = |share: f64| share > CLIENT_FULL.value;
     let ([fast_low, fast_high], [slow_low, slow_high]) = (counted.fast(), counted.slow());
     match full(share.slow) && !full(share.fast) {
-        true => growth::fits(text, full(slow_low) && !full(fast_high)),
-        false => growth::against(text, !full(slow_high) || full(fast_low)),
+        true => growth::fits(told, full(slow_low) && !full(fast_high)),
+        false => growth::against(told, !full(slow_high) || full(fast_low)),
     }
 }
 
 /// A load generator that does clearly more for each transaction than on the other side, by its CPU time, between
 /// requests and in them: the most of the change is in its own work and in what waits for the CPUs that it has.
-fn client_does_more(clues: &Clues) -> Option<String> {
+fn client_does_more(clues: &Clues) -> Option<Told> {
     let work = clues
-        .per_transaction("client.cpu.seconds")
+        .per_transaction(name::CLIENT_CPU_SECONDS)
         .filter(|c| c.fast > 0.0 && c.ratio() > CLIENT_DOES_MORE.value)?;
     // Who is sent the same in more pieces reads more often: that is the server's doing.
     if clues
@@ -405,18 +381,20 @@ fn client_does_more(clues: &Clues) -> Option<String> {
     let change = clues.turn().more();
     let more = work.more() + behind.more().max(0.0);
     (clues.followed() && change > 0.0 && more > MOST_OF_CHANGE.value * change).then(|| {
-        let (work, behind) = (clues.arrow(work, "seconds"), clues.arrow(behind, "seconds"));
-        format!("the load generator's own work: {work} a transaction, waiting for a CPU that it had: {behind}")
+        vec![
+            clues.told(Metric::ClientWork, work),
+            clues.told(Metric::BehindClient, behind),
+        ]
     })
 }
 
 /// A quota of the load generator's own, whose stops make the most of what transactions take longer: while it is
 /// stopped, all of its clients wait. The kernel adds the stops up over CPUs.
-pub(super) fn client_stopped(clues: &Clues) -> Option<String> {
+pub(super) fn client_stopped(clues: &Clues) -> Option<Told> {
     let stopped = clues
-        .total("client.throttle.seconds")
+        .total(name::CLIENT_THROTTLE_SECONDS)
         .filter(|p| p.slow > 0.0)?;
-    let (elapsed, turn) = (clues.total("elapsed.seconds")?, clues.turn());
+    let (elapsed, turn) = (clues.total(name::ELAPSED_SECONDS)?, clues.turn());
     let share = |stopped: f64, elapsed: f64| (stopped / elapsed.max(1e-9)).min(1.0);
     let (fast, slow) = (
         share(stopped.fast, elapsed.fast),
@@ -424,20 +402,15 @@ pub(super) fn client_stopped(clues: &Clues) -> Option<String> {
     );
     let most = turn.more() > 0.0
         && slow * turn.slow - fast * turn.fast >= MOST_OF_CHANGE.value * turn.more();
-    most.then(|| {
-        format!(
-            "a quota stopped the load generator for {} of the time on the slower side",
-            percent(slow)
-        )
-    })
+    most.then(|| vec![Evidence::figure(Metric::ClientStopped, slow)])
 }
 
 /// The share of its CPUs that the load generator used.
 fn client_share(clues: &Clues) -> Option<Growth> {
     let (cpu, elapsed, cpus) = (
-        clues.total("client.cpu.seconds")?,
-        clues.total("elapsed.seconds")?,
-        clues.total("step.client.cpus")?,
+        clues.total(name::CLIENT_CPU_SECONDS)?,
+        clues.total(name::ELAPSED_SECONDS)?,
+        clues.total(name::STEP_CLIENT_CPUS)?,
     );
     let of_all = Pair {
         fast: elapsed.fast * cpus.fast.max(1.0),

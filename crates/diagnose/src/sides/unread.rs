@@ -1,7 +1,9 @@
 //! Readings that tell a cause from another that would fit as well, where nobody had them: then the cause is likely
 //! at most, and it is said what is missing.
 
-use fingerpost_record::{Finding, Status};
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::{Name, name};
+use fingerpost_record::{Evidence, Finding, Metric, Status};
 
 use super::clues::Clues;
 
@@ -9,55 +11,51 @@ use super::clues::Clues;
 struct Apart {
     cause: &'static str,
     /// Readings of which one is enough.
-    by: &'static [&'static str],
-    /// What would fit as well, in words.
+    by: &'static [Name],
+    /// The cause that would fit as well.
     other: &'static str,
 }
 
-const THROTTLED: &[&str] = &["throttle.seconds"];
+const THROTTLED: &[Name] = &[name::THROTTLE_SECONDS];
 /// The version of a weight is known where the weight is.
-const PRIORITY: &[&str] = &["server.nice", "cgroup.cpu_weight.version"];
-const A_QUOTA: &str = "a quota that stops the server would fit as well";
+const PRIORITY: &[Name] = &[name::SERVER_NICE, name::CGROUP_CPU_WEIGHT_VERSION];
 
 const APART: &[Apart] = &[
     Apart {
-        cause: "cpu.affinity",
+        cause: id::CPU_AFFINITY,
         by: THROTTLED,
-        other: A_QUOTA,
+        other: id::CPU_QUOTA,
     },
     Apart {
-        cause: "cpu.saturated",
+        cause: id::CPU_SATURATED,
         by: THROTTLED,
-        other: A_QUOTA,
+        other: id::CPU_QUOTA,
     },
     Apart {
-        cause: "cpu.contention",
+        cause: id::CPU_CONTENTION,
         by: THROTTLED,
-        other: A_QUOTA,
+        other: id::CPU_QUOTA,
     },
     Apart {
-        cause: "cpu.contention",
+        cause: id::CPU_CONTENTION,
         by: PRIORITY,
-        other: "a lower priority of the server would fit as well",
+        other: id::CPU_PRIORITY,
     },
 ];
 
-/// What is missing to tell a cause from others, a sentence each.
-pub(super) fn missing(cause: &str, clues: &Clues) -> Vec<String> {
-    let sentence = |apart: &Apart| {
-        let one = |name: &&str| {
-            Some(format!(
-                "{name} cannot be compared ({})",
-                clues.why_missing(name)?
-            ))
-        };
-        let all: Vec<String> = apart.by.iter().map(one).collect::<Option<_>>()?;
-        Some(format!("{}: {}", all.join(", "), apart.other))
+/// What is missing to tell a cause from others.
+pub(super) fn missing(cause: &str, clues: &Clues) -> Vec<Evidence> {
+    let fact = |apart: &Apart| {
+        let missing = apart.by.iter().map(|name| clues.why_missing(*name));
+        Some(Evidence {
+            missing: missing.collect::<Option<_>>()?,
+            ..Evidence::of(Metric::Missing).about(apart.other)
+        })
     };
     APART
         .iter()
         .filter(|apart| apart.cause == cause)
-        .filter_map(sentence)
+        .filter_map(fact)
         .collect()
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use fingerpost_record::{Budget, Component, Layer, Params, Unit};
 use serde::Serialize;
 
-use crate::steps::Evidence;
+use crate::steps::KnownSide;
 
 use super::clues::Clues;
 use super::older::wall;
@@ -62,7 +62,11 @@ pub struct WaterfallStep {
 }
 
 /// The waterfall of every workload step that both sides have a budget of.
-pub fn waterfalls<'a>(base: Evidence<'a>, new: Evidence<'a>, costs: &[UnitCost]) -> Vec<Waterfall> {
+pub fn waterfalls<'a>(
+    base: KnownSide<'a>,
+    new: KnownSide<'a>,
+    costs: &[UnitCost],
+) -> Vec<Waterfall> {
     let fall = |b: &'a Budget| {
         let n = new
             .steps
@@ -143,7 +147,7 @@ fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
         if !seen.insert(call) {
             continue;
         }
-        let Some(each) = clues.per_transaction(&format!("server.call.{call}.count")) else {
+        let Some(each) = clues.per_transaction_as(&format!("server.call.{call}.count")) else {
             continue;
         };
         let [before, after] = clues.base_first(each);

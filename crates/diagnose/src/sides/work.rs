@@ -1,12 +1,14 @@
 //! What the server does for a transaction: whether it is more, and whether another program or setting does it.
 
-use super::clues::Clues;
+use super::clues::{Changed, Clues};
 use super::fitting::set_now;
 use super::growth::{Growth, Pair};
-use super::sign::{kernel, user};
+use super::sign::{Told, kernel, user};
 use fingerpost_record::cause::thresholds::{
     FEW_CALLS, FEW_FAULTS, IN_PROPORTION, MORE_ROUND_TRIPS, MORE_TO_DO, SLOWER_CODE,
 };
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Metric};
 
 /// Whether user code and kernel take longer in proportion, and neither by nothing.
 pub(super) fn together(clues: &Clues) -> bool {
@@ -17,7 +19,7 @@ pub(super) fn together(clues: &Clues) -> bool {
 }
 
 /// Another compiler or library on the same processor, or a parameter of the sides that names a build.
-pub(super) fn build(clues: &Clues) -> Option<String> {
+pub(super) fn build(clues: &Clues) -> Option<Evidence> {
     let same_cpu = clues.fast().host.cpu.model == clues.slow().host.cpu.model;
     let differs = || {
         clues
@@ -26,32 +28,28 @@ pub(super) fn build(clues: &Clues) -> Option<String> {
             .into_iter()
             .next()
     };
-    let named = clues
-        .changed
-        .iter()
-        .find(|c| c.is_build)
-        .map(|c| c.words.clone());
+    let named = clues.changed.iter().find(|c| c.is_build).map(Changed::fact);
     named.or_else(|| differs().filter(|_| same_cpu))
 }
 
 /// A parameter or variable that differs between the sides and is no build.
-pub(super) fn setting(clues: &Clues) -> Option<String> {
+pub(super) fn setting(clues: &Clues) -> Option<Evidence> {
     clues
         .changed
         .iter()
         .find(|c| !c.is_build)
-        .map(|c| c.words.clone())
+        .map(Changed::fact)
 }
 
 /// Page faults of the server per transaction.
 pub(super) fn faults(clues: &Clues) -> Option<Growth> {
-    let minor = clues.per_transaction("server.faults.minor")?;
+    let minor = clues.per_transaction(name::SERVER_FAULTS_MINOR)?;
     let all = clues
-        .per_transaction("server.faults.major")
+        .per_transaction(name::SERVER_FAULTS_MAJOR)
         .map(|major| Pair::sum(minor, major));
     match all {
-        Some(all) => clues.growth_of(all, &["server.faults.minor", "server.faults.major"]),
-        None => clues.growth_of(minor, &["server.faults.minor"]),
+        Some(all) => clues.growth_of(all, &[name::SERVER_FAULTS_MINOR, name::SERVER_FAULTS_MAJOR]),
+        None => clues.growth_of(minor, &[name::SERVER_FAULTS_MINOR]),
     }
 }
 
@@ -67,36 +65,28 @@ pub(super) fn more_than_few(count: &Growth, by: f64, few: f64) -> [bool; 2] {
 
 /// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed, and whether that is
 /// so for sure.
-pub(super) fn more_to_do(clues: &Clues) -> Option<(String, bool)> {
+pub(super) fn more_to_do(clues: &Clues) -> Option<(Told, bool)> {
     if [
-        "server.thp_disabled",
-        "server.seccomp.filters",
-        "server.store_bypass.mitigated",
+        name::SERVER_THP_DISABLED,
+        name::SERVER_SECCOMP_FILTERS,
+        name::SERVER_STORE_BYPASS_MITIGATED,
     ]
     .iter()
-    .any(|name| set_now(clues, name))
+    .any(|name| set_now(clues, *name))
     {
-        return Some((
-            "a setting of the server's tasks differs that costs CPU time".into(),
-            true,
-        ));
+        return Some((vec![Evidence::of(Metric::TaskSettingCosts)], true));
     }
     if let Some(more) = round_trips(clues) {
-        return Some((more, true));
+        return Some((vec![more], true));
     }
-    let grew = |count: Option<Growth>, least: f64, words: &str| {
+    let grew = |count: Option<Growth>, least: f64, metric: Metric| {
         let count = count?;
         let [middle, surely] = more_than_few(&count, MORE_TO_DO.value, least);
-        middle.then(|| {
-            (
-                format!("{words} a transaction: {}", clues.arrow(count.pair, "")),
-                surely,
-            )
-        })
+        middle.then(|| (vec![clues.told(metric, count.pair)], surely))
     };
     let (of_faults, of_calls) = (
-        grew(faults(clues), FEW_FAULTS.value, "faults"),
-        grew(clues.growth_of_calls(), FEW_CALLS.value, "system calls"),
+        grew(faults(clues), FEW_FAULTS.value, Metric::Faults),
+        grew(clues.growth_of_calls(), FEW_CALLS.value, Metric::Calls),
     );
     match (of_faults, of_calls) {
         (Some((_, false)), Some(calls @ (_, true))) => Some(calls),
@@ -106,12 +96,9 @@ pub(super) fn more_to_do(clues: &Clues) -> Option<(String, bool)> {
 
 /// Round trips between client and server that a transaction makes more of on the slower side: each asks for the
 /// server's work, its calls, and waits for CPUs and the network again.
-pub(super) fn round_trips(clues: &Clues) -> Option<String> {
+pub(super) fn round_trips(clues: &Clues) -> Option<Evidence> {
     let turns = clues
-        .total("step.turns_per_transaction")
+        .total(name::STEP_TURNS_PER_TRANSACTION)
         .filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS.value)?;
-    Some(format!(
-        "a transaction makes {} round trips to the server",
-        clues.arrow(turns, "")
-    ))
+    Some(clues.told(Metric::RoundTrips, turns))
 }

@@ -168,7 +168,7 @@ fn unknown(name: &str) -> String {
 fn cause_entry(cause: &'static Cause) -> Entry {
     let need = |need: &Need| match need {
         Need::Followed => "requests that were followed",
-        Need::Reading(name) => name,
+        Need::Reading(name) => name.as_str(),
     };
     Entry {
         name: cause.name,

@@ -121,7 +121,13 @@ fn hostile() -> Run {
         m.params = m.params.clone().with("server", evil);
     }
     run.findings[0].cause = evil.into();
-    run.findings[0].evidence = vec![evil.into()];
+    run.findings[0].evidence = vec![
+        fingerpost_record::Evidence::of(fingerpost_record::Metric::Text).saying(evil),
+        fingerpost_record::Evidence::of(fingerpost_record::Metric::HostDiffers)
+            .named(evil)
+            .changing(evil, evil)
+            .among([evil, evil]),
+    ];
     run.budgets[0].parts[0].component = evil.into();
     run
 }

@@ -118,10 +118,9 @@ fn a_change_is_measured_by_itself_and_said_to_make_the_difference() {
         .unwrap();
     assert_eq!(setting["status"], "confirmed", "{setting:#}");
     assert!(
-        setting["evidence"][0]
-            .as_str()
-            .unwrap()
-            .starts_with("fds: 50 → 200, alone"),
+        setting["evidence"][0]["metric"] == "change_alone"
+            && setting["evidence"][0]["from"] == "50"
+            && setting["evidence"][0]["to"] == "200",
         "{setting:#}"
     );
     // What was measured is kept, and can be compared again.

@@ -2,11 +2,13 @@
 //! queue, locks, calls, memory, client, host.
 
 use self::Need::{Followed, Reading};
+use super::id;
 use super::thresholds::*;
 use crate::component::Component;
 use crate::findings::Layer;
 use crate::place::Place::*;
 use crate::place::{Kind, Place};
+use crate::reading::{Name, name};
 
 /// A cause.
 #[derive(Debug)]
@@ -42,7 +44,7 @@ pub enum Need {
     /// Followed requests.
     Followed,
     /// A reading.
-    Reading(&'static str),
+    Reading(Name),
 }
 
 /// A cause by its name, its layer, what a table of suspects calls it and what a headline does, with what is said of
@@ -148,10 +150,14 @@ pub const CAUSES: &[Cause] = &[
         places: &[OnTheWay],
         moves: &[Kind::Network],
         tells: "data on the way, with drops or a backlog, and no late acknowledgements; CPUs idle",
-        needs: &[Followed, Reading("net.drops"), Reading("tcp.delayed_acks")],
+        needs: &[
+            Followed,
+            Reading(name::NET_DROPS),
+            Reading(name::TCP_DELAYED_ACKS),
+        ],
         thresholds: &[SEGMENTS_AGAIN, MORE_OF_A_COUNT, GOOD_PART, SENT_AGAIN],
         ..named(
-            "network.shaping",
+            id::NETWORK_SHAPING,
             Layer::Network,
             "network bandwidth",
             "a shaped or full network",
@@ -163,7 +169,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "the path leaves by a connection of the server's own",
         thresholds: &[LONGER_WAIT, GOOD_PART],
         ..named(
-            "peer.slow",
+            id::PEER_SLOW,
             Layer::Network,
             "another service",
             "another service",
@@ -173,11 +179,11 @@ pub const CAUSES: &[Cause] = &[
         places: &[DiskOwn, DiskBesideOthers, DiskDevice],
         moves: DISKS,
         tells: "time in the device and in its queue behind the server's own I/O",
-        needs: &[Followed, Reading("disk.busy.seconds")],
-        follows: &["storage.durability"],
+        needs: &[Followed, Reading(name::DISK_BUSY_SECONDS)],
+        follows: &[id::STORAGE_DURABILITY],
         thresholds: &[DISK_BUSY, DISK_IDLE, LONGER_WAIT, GOOD_PART],
         ..named(
-            "storage.latency",
+            id::STORAGE_LATENCY,
             Layer::Storage,
             "disk latency",
             "a slower disk",
@@ -187,10 +193,10 @@ pub const CAUSES: &[Cause] = &[
         places: &[DiskHeld],
         moves: DISKS,
         tells: "I/O held back before it comes to the device's queue; a limit on the group",
-        needs: &[Followed, Reading("cgroup.disk_limits")],
+        needs: &[Followed, Reading(name::CGROUP_DISK_LIMITS)],
         thresholds: &[DEARER_SYNC, DISK_BUSY],
         ..named(
-            "storage.throttle",
+            id::STORAGE_THROTTLE,
             Layer::Storage,
             "a limit on disk I/O",
             "a throttled disk",
@@ -200,7 +206,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[DiskBehindOthers, DiskBesideOthers],
         moves: DISKS,
         tells: "waiting in the queue behind another's I/O, or in a device that others keep busy",
-        needs: &[Followed, Reading("other.disk.bytes")],
+        needs: &[Followed, Reading(name::OTHER_DISK_BYTES)],
         thresholds: &[
             OTHERS_RATE,
             OTHERS_BESIDE_OURS,
@@ -212,7 +218,7 @@ pub const CAUSES: &[Cause] = &[
             LESSER_PART,
         ],
         ..named(
-            "storage.contention",
+            id::STORAGE_CONTENTION,
             Layer::Storage,
             "others' disk I/O",
             "other processes on the disk",
@@ -228,8 +234,8 @@ pub const CAUSES: &[Cause] = &[
         ],
         moves: DISKS,
         tells: "more syncs per transaction at the same cost each",
-        needs: &[Followed, Reading("server.call.fsync.count")],
-        follows: &["app.setting"],
+        needs: &[Followed, Reading(name::SERVER_CALL_FSYNC_COUNT)],
+        follows: &[id::APP_SETTING],
         thresholds: &[
             MORE_OF_A_COUNT,
             FLUSHES_MATTER,
@@ -240,7 +246,7 @@ pub const CAUSES: &[Cause] = &[
             NO_FLUSHES,
         ],
         ..named(
-            "storage.durability",
+            id::STORAGE_DURABILITY,
             Layer::Application,
             "how often it syncs",
             "more flushes per transaction",
@@ -250,10 +256,10 @@ pub const CAUSES: &[Cause] = &[
         places: &[User],
         moves: &[Kind::UserCode],
         tells: "more user time per request, with as many calls",
-        follows: &["app.build", "app.setting"],
+        follows: &[id::APP_BUILD, id::APP_SETTING],
         thresholds: &[SLOWER_CODE, MORE_THAN_KERNEL, MUCH_WORK, MOST_OF_CPU],
         ..named(
-            "app.work",
+            id::APP_WORK,
             Layer::Application,
             "CPU: the server's own code",
             "more work in the application",
@@ -263,12 +269,12 @@ pub const CAUSES: &[Cause] = &[
         places: &[Kernel, Making],
         moves: KERNEL,
         tells: "more system calls per request at the same cost each",
-        needs: &[Followed, Reading("server.call.read.count")],
+        needs: &[Followed, Reading(name::SERVER_CALL_READ_COUNT)],
         // A socket that takes little at a time is written to more often.
-        follows: &["app.build", "app.setting", "network.shaping"],
+        follows: &[id::APP_BUILD, id::APP_SETTING, id::NETWORK_SHAPING],
         thresholds: &[MORE_CALLS, MORE_ROUND_TRIPS, MOST_BY_NUMBER],
         ..named(
-            "app.calls",
+            id::APP_CALLS,
             Layer::Application,
             "how many system calls it makes",
             "more system calls per transaction",
@@ -279,7 +285,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "the same machine, and a program of another compiler, flag or version",
         needs: &[],
         ..named(
-            "app.build",
+            id::APP_BUILD,
             Layer::Application,
             "compiler, flags or version",
             "another build",
@@ -289,7 +295,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "a parameter or variable that differs between the sides and moves the part that grew",
         needs: &[],
         ..named(
-            "app.setting",
+            id::APP_SETTING,
             Layer::Application,
             "a setting",
             "another setting",
@@ -301,23 +307,23 @@ pub const CAUSES: &[Cause] = &[
         tells: "waiting for a CPU that the server itself had, with the server's CPUs busy",
         needs: &[
             Followed,
-            Reading("server.user.seconds"),
-            Reading("server.cpus_allowed"),
+            Reading(name::SERVER_USER_SECONDS),
+            Reading(name::SERVER_CPUS_ALLOWED),
         ],
         follows: &[
-            "cpu.affinity",
-            "app.work",
-            "app.calls",
-            "syscall.entry",
-            "cpu.mitigation",
-            "memory.page_size",
-            "cpu.speed",
-            "host.steal",
-            "kernel.trace",
+            id::CPU_AFFINITY,
+            id::APP_WORK,
+            id::APP_CALLS,
+            id::SYSCALL_ENTRY,
+            id::CPU_MITIGATION,
+            id::MEMORY_PAGE_SIZE,
+            id::CPU_SPEED,
+            id::HOST_STEAL,
+            id::KERNEL_TRACE,
         ],
         thresholds: &[SERVER_BUSY, LONGER_WAIT, GOOD_PART, LESS_BUSY],
         ..named(
-            "cpu.saturated",
+            id::CPU_SATURATED,
             Layer::Scheduler,
             "run queue: more threads than CPUs",
             "more threads than CPUs",
@@ -327,7 +333,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[CpuOther],
         moves: BESIDE_OTHERS,
         tells: "waiting for a CPU that a named process had, at the usual weight and nice value",
-        needs: &[Followed, Reading("other.cpu.seconds")],
+        needs: &[Followed, Reading(name::OTHER_CPU_SECONDS)],
         thresholds: &[
             MUCH_OF_CPUS,
             LITTLE_OF_CPUS,
@@ -341,7 +347,7 @@ pub const CAUSES: &[Cause] = &[
             BEYOND_WORK,
         ],
         ..named(
-            "cpu.contention",
+            id::CPU_CONTENTION,
             Layer::Scheduler,
             "run queue: other processes",
             "other processes on the CPUs",
@@ -351,10 +357,10 @@ pub const CAUSES: &[Cause] = &[
         places: &[CpuOther],
         moves: COME_LATER,
         tells: "as contention, with a lower weight or a higher nice value",
-        needs: &[Followed, Reading("server.nice")],
+        needs: &[Followed, Reading(name::SERVER_NICE)],
         thresholds: &[LOW_WEIGHT],
         ..named(
-            "cpu.priority",
+            id::CPU_PRIORITY,
             Layer::Scheduler,
             "priority",
             "a low priority",
@@ -364,18 +370,18 @@ pub const CAUSES: &[Cause] = &[
         places: &[CpuIdle, CpuServer, CpuClient, CpuUnknown],
         moves: HELD_BACK,
         tells: "waiting for a CPU while the group is throttled",
-        needs: &[Followed, Reading("throttle.seconds")],
+        needs: &[Followed, Reading(name::THROTTLE_SECONDS)],
         thresholds: &[PERIODS_CUT, TWICE, MOST_OF_OUTSIDE, MOST_OF_WAITING],
-        ..named("cpu.quota", Layer::Scheduler, "CPU quota", "a CPU quota")
+        ..named(id::CPU_QUOTA, Layer::Scheduler, "CPU quota", "a CPU quota")
     },
     Cause {
         places: &[CpuIdle],
         moves: HELD_BACK,
         tells: "waiting for a CPU while one idles that the server may not use; no throttling",
-        needs: &[Followed, Reading("server.cpus_allowed")],
+        needs: &[Followed, Reading(name::SERVER_CPUS_ALLOWED)],
         thresholds: &[CPUS_FULL, CPUS_IDLE],
         ..named(
-            "cpu.affinity",
+            id::CPU_AFFINITY,
             Layer::Scheduler,
             "CPU affinity",
             "too few CPUs allowed",
@@ -385,10 +391,10 @@ pub const CAUSES: &[Cause] = &[
         places: &[Lock],
         moves: &[Kind::Lock],
         tells: "waiting for a lock whose holder works or sleeps",
-        follows: &["app.setting"],
+        follows: &[id::APP_SETTING],
         thresholds: &[LONGER_WAIT, GOOD_PART, FILE_LOCKS],
         ..named(
-            "app.lock",
+            id::APP_LOCK,
             Layer::Application,
             "locks",
             "a lock in the application",
@@ -400,7 +406,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "a timer in the path",
         thresholds: &[LONGER_WAIT, GOOD_PART],
         ..named(
-            "app.wait",
+            id::APP_WAIT,
             Layer::Application,
             "sleeps and timers",
             "sleeps and timers",
@@ -412,7 +418,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "the lock goes when the cache is switched off",
         needs: &[],
         ..named(
-            "app.query_cache",
+            id::APP_QUERY_CACHE,
             Layer::Application,
             "query cache",
             "the query cache's lock",
@@ -422,8 +428,8 @@ pub const CAUSES: &[Cause] = &[
         places: &[Kernel, Making],
         moves: KERNEL,
         tells: "every call slower by the same amount of time, user code unchanged; seccomp, mitigations",
-        needs: &[Followed, Reading("server.call.read.count")],
-        follows: &["kernel.trace"],
+        needs: &[Followed, Reading(name::SERVER_CALL_READ_COUNT)],
+        follows: &[id::KERNEL_TRACE],
         thresholds: &[
             SLOWER_CODE,
             AS_MANY_CALLS,
@@ -437,7 +443,7 @@ pub const CAUSES: &[Cause] = &[
             MOST_OF_ROWS,
         ],
         ..named(
-            "syscall.entry",
+            id::SYSCALL_ENTRY,
             Layer::Kernel,
             "system call and signal cost",
             "the cost of entering the kernel",
@@ -449,13 +455,13 @@ pub const CAUSES: &[Cause] = &[
         tells: "a tracer is attached to the server, audit rules are loaded, trace events or tracers are on, or others' \
             programs trace",
         needs: &[
-            Reading("server.traced"),
-            Reading("audit.rules"),
-            Reading("tracing.events"),
-            Reading("tracing.programs"),
+            Reading(name::SERVER_TRACED),
+            Reading(name::AUDIT_RULES),
+            Reading(name::TRACING_EVENTS),
+            Reading(name::TRACING_PROGRAMS),
         ],
         ..named(
-            "kernel.trace",
+            id::KERNEL_TRACE,
             Layer::Kernel,
             "tracing and auditing",
             "somebody who traces or audits the server",
@@ -466,7 +472,7 @@ pub const CAUSES: &[Cause] = &[
         moves: KERNEL,
         tells: "clone, fork and exec in the path",
         ..named(
-            "process.creation",
+            id::PROCESS_CREATION,
             Layer::Kernel,
             "process and thread creation",
             "making processes and threads",
@@ -476,10 +482,10 @@ pub const CAUSES: &[Cause] = &[
         places: &[User, Kernel, Making],
         moves: ON_CPU,
         tells: "user code takes longer too, and the speculation status of the tasks or the host differs",
-        needs: &[Reading("server.store_bypass.mitigated")],
+        needs: &[Reading(name::SERVER_STORE_BYPASS_MITIGATED)],
         thresholds: &[SLOWER_CODE],
         ..named(
-            "cpu.mitigation",
+            id::CPU_MITIGATION,
             Layer::Cpu,
             "speculation mitigations",
             "a CPU mitigation",
@@ -499,16 +505,16 @@ pub const CAUSES: &[Cause] = &[
             PART_OF_WORK,
             SAME_COUNTERS,
         ],
-        ..named("cpu.speed", Layer::Cpu, "the CPU's speed", "a slower CPU")
+        ..named(id::CPU_SPEED, Layer::Cpu, "the CPU's speed", "a slower CPU")
     },
     Cause {
         places: &[OnTheWay, Peer],
         moves: &[Kind::Network],
         tells: "steps of 40 ms with late acknowledgements, no drops",
-        needs: &[Followed, Reading("tcp.delayed_acks")],
+        needs: &[Followed, Reading(name::TCP_DELAYED_ACKS)],
         thresholds: &[MANY_DELAYED, TWICE, DELAYED_ACK, MOST_OF_CHANGE],
         ..named(
-            "network.delay",
+            id::NETWORK_DELAY,
             Layer::Network,
             "TCP latency",
             "delayed acknowledgements",
@@ -518,7 +524,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[OnTheWay],
         moves: &[Kind::Network],
         tells: "the listen queue overflows; a handshake is repeated after a second",
-        needs: &[Followed, Reading("tcp.listen_overflows")],
+        needs: &[Followed, Reading(name::TCP_LISTEN_OVERFLOWS)],
         thresholds: &[
             MORE_OF_A_COUNT,
             HANDSHAKE_AGAIN,
@@ -526,7 +532,7 @@ pub const CAUSES: &[Cause] = &[
             MOST_OF_CHANGE,
         ],
         ..named(
-            "network.accept_queue",
+            id::NETWORK_ACCEPT_QUEUE,
             Layer::Network,
             "accept queue",
             "a full listen queue",
@@ -536,7 +542,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[Memory],
         moves: &[Kind::Memory, Kind::Faults],
         tells: "pages swapped in, reclaim, major faults, memory pressure",
-        needs: &[Followed, Reading("memory.swap_in.pages")],
+        needs: &[Followed, Reading(name::MEMORY_SWAP_IN_PAGES)],
         thresholds: &[
             MORE_OF_A_COUNT,
             PAGES_SWAPPED,
@@ -544,7 +550,7 @@ pub const CAUSES: &[Cause] = &[
             MEMORY_PRESSURE,
         ],
         ..named(
-            "memory.limit",
+            id::MEMORY_LIMIT,
             Layer::Memory,
             "memory and paging",
             "too little memory",
@@ -553,10 +559,10 @@ pub const CAUSES: &[Cause] = &[
     Cause {
         moves: &[Kind::Memory, Kind::UserCode, Kind::Faults],
         tells: "huge pages on one side only, and more faults on the other",
-        needs: &[Reading("server.faults.minor")],
+        needs: &[Reading(name::SERVER_FAULTS_MINOR)],
         thresholds: &[MORE_OF_A_COUNT],
         ..named(
-            "memory.page_size",
+            id::MEMORY_PAGE_SIZE,
             Layer::Memory,
             "page size",
             "small pages",
@@ -566,10 +572,10 @@ pub const CAUSES: &[Cause] = &[
         places: &[Client, CpuClient],
         moves: OF_CLIENT,
         tells: "the client says that it was the limit, or used its CPUs up",
-        needs: &[Followed, Reading("client.cpu.seconds")],
+        needs: &[Followed, Reading(name::CLIENT_CPU_SECONDS)],
         thresholds: &[CLIENT_FULL, MOST_PASSES, MUCH_WORK, CLIENT_DOES_MORE],
         ..named(
-            "client.saturated",
+            id::CLIENT_SATURATED,
             Layer::Client,
             "the client itself",
             "the load generator",
@@ -578,61 +584,69 @@ pub const CAUSES: &[Cause] = &[
     Cause {
         moves: ON_CPU,
         tells: "steal time, alike for all",
-        needs: &[Reading("cpu.steal.seconds")],
+        needs: &[Reading(name::CPU_STEAL_SECONDS)],
         thresholds: &[MORE_STOLEN, MORE_STOLEN_SECONDS, GOOD_PART],
         ..named(
-            "host.steal",
+            id::HOST_STEAL,
             Layer::Host,
             "host steal",
             "the host under this guest",
         )
     },
-    of_probes("kernel.clock", Layer::Kernel, "reading the clock"),
+    of_probes(id::KERNEL_CLOCK, Layer::Kernel, "reading the clock"),
     of_probes(
-        "kernel.work",
+        id::KERNEL_WORK,
         Layer::Kernel,
         "the kernel's work inside system calls",
     ),
-    of_probes("kernel.signal", Layer::Kernel, "signal handling"),
-    of_probes("kernel.process", Layer::Kernel, "process creation"),
-    of_probes("kernel.thread", Layer::Kernel, "thread creation"),
+    of_probes(id::KERNEL_SIGNAL, Layer::Kernel, "signal handling"),
+    of_probes(id::KERNEL_PROCESS, Layer::Kernel, "process creation"),
+    of_probes(id::KERNEL_THREAD, Layer::Kernel, "thread creation"),
     of_probes(
-        "scheduler.switch",
+        id::SCHEDULER_SWITCH,
         Layer::Scheduler,
         "switching between tasks",
     ),
     of_probes(
-        "kernel.ipc",
+        id::KERNEL_IPC,
         Layer::Kernel,
         "local communication between processes",
     ),
-    of_probes("network.stack", Layer::Network, "the network stack"),
+    of_probes(id::NETWORK_STACK, Layer::Network, "the network stack"),
     of_probes(
-        "memory.fault",
+        id::MEMORY_FAULT,
         Layer::Memory,
         "memory mapping and page faults",
     ),
-    of_probes("memory.mapping", Layer::Memory, "the call that maps memory"),
     of_probes(
-        "memory.first_touch",
+        id::MEMORY_MAPPING,
+        Layer::Memory,
+        "the call that maps memory",
+    ),
+    of_probes(
+        id::MEMORY_FIRST_TOUCH,
         Layer::Memory,
         "page faults with their zero-filling",
     ),
     of_probes(
-        "memory.bandwidth",
+        id::MEMORY_BANDWIDTH,
         Layer::Memory,
         "memory latency and bandwidth",
     ),
     Cause {
         probes: &["sync.*"],
-        ..of_probes("kernel.futex", Layer::Kernel, "locks between threads")
+        ..of_probes(id::KERNEL_FUTEX, Layer::Kernel, "locks between threads")
     },
     Cause {
         probes: &["parallel.*"],
-        ..of_probes("kernel.locking", Layer::Kernel, "the kernel's own locking")
+        ..of_probes(
+            id::KERNEL_LOCKING,
+            Layer::Kernel,
+            "the kernel's own locking",
+        )
     },
     of_probes(
-        "kernel.scaling",
+        id::KERNEL_SCALING,
         Layer::Kernel,
         "locks or threads below the program",
     ),
@@ -640,11 +654,11 @@ pub const CAUSES: &[Cause] = &[
         tells: "the same applications launched with swap in another place",
         needs: &[],
         ..named(
-            "memory.swap_place",
+            id::MEMORY_SWAP_PLACE,
             Layer::Memory,
             "placement of swap",
             "another placement of swap",
         )
     },
-    of_probes("memory.paging", Layer::Memory, "paging"),
+    of_probes(id::MEMORY_PAGING, Layer::Memory, "paging"),
 ];

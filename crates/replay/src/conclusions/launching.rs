@@ -1,5 +1,6 @@
 //! Swap on a partition of its own.
 
+use fingerpost_record::cause::id;
 use fingerpost_record::text::counted;
 use fingerpost_record::{Outcome, Params, Run, Status};
 
@@ -117,7 +118,7 @@ pub static LIST: &[Conclusion] = &[
         "Part of the gain of 10.1 comes from paging less; how much is not known.",
         || {
             let suspected =
-                status(&between("launch-10.0.4", "launch-10.1"), "memory.paging") == Some(Status::Likely);
+                status(&between("launch-10.0.4", "launch-10.1"), id::MEMORY_PAGING) == Some(Status::Likely);
             Judged::by(suspected, "memory.paging is likely, with no share of its own".into())
         },
         Here::Never(TWO_SYSTEMS),

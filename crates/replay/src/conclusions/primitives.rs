@@ -1,11 +1,12 @@
 //! lmbench and flops in No More Apple Mysteries, and what it says of processors and compilers besides its tables.
 
-use fingerpost_record::{Params, Status};
+use fingerpost_record::cause::id;
+use fingerpost_record::{Metric, Params, Status};
 
 use super::conclusion::{About, Conclusion, Here, mysteries};
 use super::judged::Judged;
 use super::own;
-use super::source::{all, between, g5, load, ratio, row, said, status};
+use super::source::{all, between, figures, g5, load, ratio, row, said, status};
 use fingerpost_compare::verdict::Verdict;
 
 const PROCESS: About = mysteries(&["lmbench-process"]);
@@ -27,9 +28,10 @@ pub static LIST: &[Conclusion] = &[
         "The machine with Mac OS X has a clock that is 8 % faster, and loses all the same: the clock is not what \
          matters.",
         || {
-            Judged::by_cause(said(&g5(), "cpu.speed"), |status, figure| {
-                status == Status::RuledOut && figure.contains("8 % faster")
-            })
+            let c = g5();
+            let faster = figures(&c, id::CPU_SPEED, Metric::ClockRate)
+                .is_some_and(|[linux, mac]| (1.075..1.085).contains(&(mac / linux)));
+            Judged::by_cause(said(&c, id::CPU_SPEED), |status, _| status == Status::RuledOut && faster)
         },
         Here::Never(TWO_SYSTEMS),
     ),
@@ -39,7 +41,7 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = g5();
             let ratios = CREATION.map(|p| ratio(&c, p));
-            let guilty = status(&c, "kernel.process") == Some(Status::Confirmed);
+            let guilty = status(&c, id::KERNEL_PROCESS) == Some(Status::Confirmed);
             let [fork, exec, shell] = ratios;
             Judged::by(
                 guilty && ratios.iter().all(|r| *r > 2.0),
@@ -74,7 +76,7 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = between("opteron-850-linux", "g5-2.7-darwin");
             let most = CREATION.iter().map(|p| ratio(&c, p)).fold(0.0, f64::max);
-            let silent = status(&c, "kernel.thread").is_none();
+            let silent = status(&c, id::KERNEL_THREAD).is_none();
             Judged::by(
                 (4.5..5.5).contains(&most) && silent,
                 format!("{most:.1} times at most; of threads no verdict, for there is no row"),
@@ -133,7 +135,7 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = g5();
             let times = ratio(&c, "syscall.null");
-            let found = said(&c, "syscall.entry")
+            let found = said(&c, id::SYSCALL_ENTRY)
                 .map(|(status, why)| (status, format!("{times:.1} times for the null call; {why}")));
             Judged::by_cause(found, |status, _| status == Status::Confirmed)
         },
@@ -154,7 +156,7 @@ pub static LIST: &[Conclusion] = &[
         "Opening a TCP connection is quick on the G5 under Linux and much slower under Mac OS X.",
         || {
             let c = g5();
-            let guilty = status(&c, "network.stack") == Some(Status::Confirmed);
+            let guilty = status(&c, id::NETWORK_STACK) == Some(Status::Confirmed);
             let slower = row(&c, "ipc.tcp_connect").verdict == Verdict::Slower;
             Judged::by(guilty && slower, format!("{:.1} times", ratio(&c, "ipc.tcp_connect")))
         },

@@ -1,5 +1,6 @@
 //! MySQL and Apache in No More Apple Mysteries.
 
+use fingerpost_record::cause::id;
 use fingerpost_record::text::counted;
 use fingerpost_record::{Budget, Estimate, Measurement, Observation, Params, Run, Status};
 
@@ -7,6 +8,7 @@ use super::conclusion::{About, Conclusion, Here, mysteries};
 use super::judged::{Answer, Judged};
 use super::source::{at_clients, between, g5, ratio, row, said, status, total, value};
 use super::{own, source};
+use fingerpost_compare::operating_system;
 use fingerpost_compare::verdict::Verdict;
 
 pub(super) const MYSQL: About = mysteries(&["mysql-scaling"]);
@@ -134,7 +136,7 @@ pub static LIST: &[Conclusion] = &[
     MYSQL.at(SERVER).conclusion(
         "cpu_busy_under_mysql",
         "Under MySQL the processors were nearly used up, unlike under Apache.",
-        || cleared("client.saturated"),
+        || cleared(id::CLIENT_SATURATED),
         Here::By(busy_here, DATABASE),
     ),
     MYSQL.at(SEARCH).conclusion(
@@ -143,7 +145,7 @@ pub static LIST: &[Conclusion] = &[
         || {
             let [peak, link] = ["net.out.peak.mbit_s", "net.link.mbit_s"].map(|n| total("opteron-850-linux", n));
             let found =
-                said(&g5(), "network.shaping").map(|(status, why)| (status, format!("{why}; the peak is {peak:.0}")));
+                said(&g5(), id::NETWORK_SHAPING).map(|(status, why)| (status, format!("{why}; the peak is {peak:.0}")));
             Judged::by_cause(found, |status, _| status == Status::RuledOut && peak < 0.5 * link)
         },
         Here::Never("client and server are on one machine here"),
@@ -152,7 +154,7 @@ pub static LIST: &[Conclusion] = &[
         "flushing_not_the_cause",
         "Flushing files more thoroughly does not explain it: hardly anything is written while the queries run, and \
          MyISAM makes no transactions.",
-        || cleared("storage.durability"),
+        || cleared(id::STORAGE_DURABILITY),
         Here::By(writing_here, DATABASE),
     ),
     MYSQL.at(AFTER).conclusion(
@@ -186,7 +188,7 @@ pub static LIST: &[Conclusion] = &[
          coarse locks.",
         || {
             let c = g5();
-            let found = [status(&c, "network.stack"), status(&c, "kernel.scaling")];
+            let found = [status(&c, id::NETWORK_STACK), status(&c, id::KERNEL_SCALING)];
             let figure = "network.stack is confirmed by its own rows, kernel.scaling likely: no row proves it".to_owned();
             Judged::by(found == [Some(Status::Confirmed), Some(Status::Likely)], figure)
         },
@@ -291,14 +293,14 @@ pub static LIST: &[Conclusion] = &[
 fn os_not_cpu() -> Judged {
     let c = g5();
     let first = c.causes.first().map_or("none", |f| f.cause.as_str());
-    let cpu = said(&c, "cpu.speed").map(|(status, why)| {
+    let cpu = said(&c, id::CPU_SPEED).map(|(status, why)| {
         (
             status,
             format!("first cause {first}, cpu.speed {}: {why}", status.as_str()),
         )
     });
     Judged::by_cause(cpu, |status, _| {
-        status == Status::RuledOut && c.headline.contains("the operating system, not the CPU")
+        status == Status::RuledOut && operating_system(&c)
     })
 }
 

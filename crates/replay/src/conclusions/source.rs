@@ -1,6 +1,7 @@
 //! The documents' own figures, compared as any two runs are.
 
-use fingerpost_record::{Run, Status};
+use fingerpost_record::{Metric, Run, Status};
+use fingerpost_report::evidence::{Whose, words};
 
 use fingerpost_compare::Row;
 use fingerpost_compare::comparison::{Comparison, Options};
@@ -60,13 +61,25 @@ pub fn status(c: &Comparison, cause: &str) -> Option<Status> {
     c.causes.iter().find(|f| f.cause == cause).map(|f| f.status)
 }
 
-/// What became of a cause, with the first piece of evidence; nothing where the comparison says nothing of it, or not
+/// What became of a cause, with the first two facts; nothing where the comparison says nothing of it, or not
 /// why.
 pub fn said(c: &Comparison, cause: &str) -> Option<(Status, String)> {
-    c.causes
-        .iter()
-        .find(|f| f.cause == cause)
-        .and_then(|f| Some((f.status, f.evidence.first()?.clone())))
+    c.causes.iter().find(|f| f.cause == cause).and_then(|f| {
+        let told: Vec<String> = f
+            .evidence
+            .iter()
+            .take(2)
+            .map(|fact| words(fact, Whose::default()))
+            .collect();
+        (!told.is_empty()).then(|| (f.status, told.join("; ")))
+    })
+}
+
+/// The figures of the first fact of this kind about a cause, base and new.
+pub fn figures(c: &Comparison, cause: &str, metric: Metric) -> Option<[f64; 2]> {
+    let finding = c.causes.iter().find(|f| f.cause == cause)?;
+    let fact = finding.evidence.iter().find(|fact| fact.metric == metric)?;
+    Some([fact.base?, fact.value?])
 }
 
 /// The geometric mean of the ratios of a probe's rows.

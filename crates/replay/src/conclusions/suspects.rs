@@ -1,6 +1,8 @@
 //! What No More Apple Mysteries suspects below MySQL, what it expects of others, and what it advises.
 
-use fingerpost_record::{Observation, Outcome, Params, Process, Run, Status, Unit};
+use fingerpost_record::cause::id;
+use fingerpost_record::{Metric, Observation, Outcome, Params, Process, Run, Status, Unit};
+use fingerpost_report::evidence::{Whose, words};
 
 use super::conclusion::{About, Conclusion, Here, mysteries};
 use super::judged::Judged;
@@ -70,9 +72,10 @@ pub static LIST: &[Conclusion] = &[
          kernel, cost something by themselves.",
         || {
             let c = g5();
-            let evidence = c.causes.iter().find(|f| f.cause == "kernel.scaling" && f.status == Status::Likely);
-            let longer = evidence.and_then(|f| f.evidence.iter().find(|line| line.contains("longer with one client")));
-            Judged::by(longer.is_some(), longer.map_or("kernel.scaling is not likely".into(), String::clone))
+            let evidence = c.causes.iter().find(|f| f.cause == id::KERNEL_SCALING && f.status == Status::Likely);
+            let longer = evidence.and_then(|f| f.evidence.iter().find(|fact| fact.metric == Metric::LongerByClients));
+            let figure = longer.map_or("kernel.scaling is not likely".into(), |fact| words(fact, Whose::default()));
+            Judged::by(longer.is_some(), figure)
         },
         Here::Never(TWO_SYSTEMS),
     ),

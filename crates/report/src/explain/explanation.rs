@@ -11,6 +11,7 @@ use fingerpost_record::under_way::UnderWay;
 use fingerpost_record::{Budget, Experiment, Finding, Observation, Params, Paths, Readings};
 use serde::Serialize;
 
+use crate::evidence::Whose;
 use crate::steps::Steps;
 use crate::words::{clean, percent, time};
 
@@ -58,6 +59,11 @@ pub struct Explanation {
 }
 
 impl Explanation {
+    /// What the time that is explained is called.
+    pub(crate) fn whose(&self) -> Whose {
+        Whose::of_workload(&self.workload, programs(&self.observations))
+    }
+
     /// What is known of a step or command, explained.
     pub fn new(
         workload: &str,
@@ -99,6 +105,13 @@ impl Explanation {
     }
 }
 
+/// Whether nothing was asked of a service: its time is that of its programs.
+pub(crate) fn programs(observations: &[Observation]) -> bool {
+    observations
+        .iter()
+        .any(|o| o.workload == WORKLOAD && o.totals.contains_key(PROGRAMS.as_str()))
+}
+
 /// How threads were seen.
 pub fn source(observations: &[Observation]) -> String {
     observations
@@ -110,29 +123,15 @@ pub fn source(observations: &[Observation]) -> String {
 /// The workload under which a record has a service.
 pub const WORKLOAD: &str = "service";
 /// What a record calls “server user code”.
-pub(super) const OWN_CODE: &str = "the program's own code";
+pub(crate) const OWN_CODE: &str = "the program's own code";
 
-/// A finding in the words of a service: it has requests, or is a program, and never transactions.
+/// A finding of a service: what only an earlier run of it could tell is not judged.
 pub(super) fn worded(finding: Finding, workload: &str, totals: &Readings) -> Finding {
-    if workload != WORKLOAD {
-        return finding;
+    if workload == WORKLOAD {
+        without_a_baseline(finding, totals)
+    } else {
+        finding
     }
-    let mut finding = without_a_baseline(finding, totals);
-    let programs = totals.known(PROGRAMS).is_some();
-    for text in &mut finding.evidence {
-        *text = text.replace("server user code", OWN_CODE);
-        *text = if programs {
-            text.replace("per transaction", "in all")
-                .replace("of a request", "of the program's time")
-                .replace("the server", "the program")
-        } else {
-            text.replace("transaction", "request").replace(
-                "the client shares the server's CPUs; it did not find itself to be the limit",
-                "its clients run on this machine and use the same CPUs",
-            )
-        };
-    }
-    finding
 }
 
 /// What the steps have alike, which is told once where they are shown below each other.

@@ -45,7 +45,7 @@ pub fn grid(e: &Explanation) -> Grid {
 }
 
 fn figures(totals: &Readings, class: &str) -> Option<String> {
-    let of = |event: &str| totals.known(&format!("hardware.{event}.{class}"));
+    let of = |event: &str| totals.known_as(&format!("hardware.{event}.{class}"));
     let instructions = of("instructions").filter(|n| *n >= LEAST)?;
     let each = |event: &str| of(event).map(|n| n / instructions * 1000.0);
     let mut words = of("cycles")

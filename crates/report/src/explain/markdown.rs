@@ -1,7 +1,7 @@
 //! An explanation in Markdown.
 
 use fingerpost_diagnose::slow::SlowPart;
-use fingerpost_diagnose::wording::{self, overlapping};
+use fingerpost_diagnose::wording::overlapping;
 use fingerpost_record::Finding;
 use fingerpost_record::stacks::Stacks;
 
@@ -96,7 +96,7 @@ fn of_one(e: &Explanation, name: &str) -> String {
             &f.cause,
             f.status.as_str(),
             &share(f),
-            &wording::evidence(f).join("; "),
+            &crate::evidence::evidence_of(f, e.whose()).join("; "),
         ]
         .map(str::to_owned)
     };

@@ -58,12 +58,14 @@ const TOTALS: [(&str, &str, &str); 3] = [
 
 /// What other groups used a second (of memory: took more), in all and each.
 fn used(totals: &Readings) -> Option<(Used, Vec<(String, Used)>)> {
-    let elapsed = totals.known("elapsed.seconds").filter(|s| *s > 0.0)?;
+    let elapsed = totals
+        .known(fingerpost_record::reading::name::ELAPSED_SECONDS)
+        .filter(|s| *s > 0.0)?;
     let by = [elapsed, elapsed, 1.0];
     let mut all: Used = [None; 3];
     let mut groups: Vec<(String, Used)> = Vec::new();
     for (kind, (prefix, suffix, sum)) in TOTALS.into_iter().enumerate() {
-        all[kind] = totals.known(sum).map(|value| value / by[kind]);
+        all[kind] = totals.known_as(sum).map(|value| value / by[kind]);
         for (path, value) in totals.between(prefix, suffix) {
             let at = groups.iter().position(|g| g.0 == path).unwrap_or_else(|| {
                 groups.push((path.to_owned(), [None; 3]));

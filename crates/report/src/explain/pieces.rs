@@ -1,9 +1,10 @@
 //! Pieces of several screens: a share as a bar of cells, the table of suspects, and what a server's threads did.
 
 use fingerpost_diagnose::threads::State;
-use fingerpost_diagnose::wording::{self, overlapping};
+use fingerpost_diagnose::wording::overlapping;
 use fingerpost_record::{Finding, Status};
 
+use crate::evidence::{Whose, evidence_of};
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
 use crate::words::{clean, percent, time};
@@ -37,7 +38,7 @@ pub(super) fn share(f: &Finding) -> String {
 }
 
 /// The suspects with their figures, in the order in which they are given, each with at most so many lines of evidence.
-pub(super) fn suspects_grid(findings: &[Finding], evidence: usize) -> Grid {
+pub(super) fn suspects_grid(findings: &[Finding], whose: Whose, evidence: usize) -> Grid {
     let mut grid = Grid::titled([
         ("suspect", Align::Left, 0),
         ("cause", Align::Left, 1),
@@ -56,7 +57,7 @@ pub(super) fn suspects_grid(findings: &[Finding], evidence: usize) -> Grid {
             tone(f.status),
         ));
         grid.lines.extend(
-            wording::evidence(f)
+            evidence_of(f, whose)
                 .iter()
                 .take(evidence)
                 .map(|e| Line::Note(clean(e), Tone::Faint)),
@@ -101,7 +102,7 @@ pub(crate) fn thread_cells(s: &State) -> [String; 4] {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Layer, Relation};
+    use fingerpost_record::{Evidence, Layer, Metric, Relation};
 
     use super::*;
     use crate::style::Style;
@@ -125,11 +126,15 @@ mod tests {
             layer: Layer::Kernel,
             status: Status::Likely,
             share,
-            evidence: ["first", "second", evidence].map(str::to_owned).to_vec(),
+            evidence: ["first", "second", evidence]
+                .map(|text| Evidence::of(Metric::Text).saying(text))
+                .to_vec(),
             step: None,
             relation: None,
         };
-        let told = |findings: &[Finding]| suspects_grid(findings, 2).render(&Style::default());
+        let told = |findings: &[Finding]| {
+            suspects_grid(findings, Whose::default(), 2).render(&Style::default())
+        };
         assert!(
             !told(&[
                 of("syscall.entry", 0.6, ""),

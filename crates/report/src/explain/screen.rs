@@ -87,7 +87,7 @@ fn render_whole(e: &Explanation, name: &str, style: &Style) -> String {
     text.push_str(&picture(e, style));
     if !e.findings.is_empty() {
         text.push('\n');
-        text.push_str(&suspects_grid(&e.findings, usize::MAX).render(style));
+        text.push_str(&suspects_grid(&e.findings, e.whose(), usize::MAX).render(style));
     }
     if !e.experiments.is_empty() {
         text.push('\n');

@@ -35,7 +35,7 @@ const EVIDENCE: usize = 3;
 fn of_programs(e: &Explanation) -> bool {
     e.observations
         .iter()
-        .any(|o| o.totals.contains_key(PROGRAMS))
+        .any(|o| o.totals.contains_key(PROGRAMS.as_str()))
 }
 
 /// The screen.
@@ -547,7 +547,7 @@ fn suspects(e: &Explanation) -> Grid {
     if accused.is_empty() {
         Grid::default()
     } else {
-        suspects_grid(&accused, EVIDENCE)
+        suspects_grid(&accused, e.whose(), EVIDENCE)
     }
 }
 
@@ -769,7 +769,7 @@ mod tests {
     #[test]
     fn a_program_without_requests_is_told_as_one() {
         let text = screen(
-            &explanation(&[(PROGRAMS, 1.0), ("server.call.read.count", 1300.0)]),
+            &explanation(&[(PROGRAMS.as_str(), 1.0), ("server.call.read.count", 1300.0)]),
             &Style::default(),
         );
         assert!(
@@ -818,7 +818,7 @@ mod tests {
     fn an_outage_is_no_idle_service_and_an_idle_service_is_called_so() {
         let of = |ages: &[f64], received: f64| {
             let totals = [
-                (PROGRAMS, 1.0),
+                (PROGRAMS.as_str(), 1.0),
                 ("elapsed.seconds", 10.0),
                 (RECEIVED, received),
             ];

@@ -1,7 +1,7 @@
 //! Where a transaction's time went, and what is likely to blame.
 
 use fingerpost_diagnose::label;
-use fingerpost_diagnose::wording::{self, evidence, overlapping};
+use fingerpost_diagnose::wording::{self, overlapping};
 use fingerpost_record::{Budget, Finding, Layer, Run, Status};
 use maud::{Markup, html};
 
@@ -9,6 +9,8 @@ use super::content::Section;
 use super::parts::{graphic_head, heads, scrolling, swatch, table};
 use super::term::term;
 use crate::compare_words::SHARE_NOT_KNOWN;
+use crate::evidence::{Whose, evidence_of};
+use crate::explain::programs;
 use crate::steps::{Steps, full_name};
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::words::{clean, part, percent, time};
@@ -153,7 +155,12 @@ fn parts(b: &Budget, word: &str, steps: &Steps) -> Markup {
 /// The suspects of a run; nothing where none was looked at.
 pub fn findings(run: &Run) -> Option<Section> {
     let (step, findings) = of_one_step(run);
-    let list = suspects(&findings, None)?;
+    let programs = programs(&run.observations);
+    let whose = run
+        .findings
+        .first()
+        .map_or(Whose::default(), |f| Whose::of(f.step.as_ref(), programs));
+    let list = suspects(&findings, None, whose)?;
     let body = html! {
         @if let Some(step) = step { p class="params" { "At " (step) "." } }
         (list)
@@ -183,7 +190,7 @@ fn of_one_step(run: &Run) -> (Option<String>, Vec<Finding>) {
 
 /// Suspects with their status: confirmed and likely with their evidence, then those that were ruled out and by what, and
 /// those not observed and why. Of a comparison with what none of them explains.
-pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup> {
+pub fn suspects(findings: &[Finding], unexplained: Option<f64>, whose: Whose) -> Option<Markup> {
     let overlap = overlapping(findings, unexplained.map(|rest| 1.0 - rest));
     let left = unexplained.unwrap_or(0.0);
     if findings.is_empty() && left == 0.0 {
@@ -198,7 +205,7 @@ pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup
         @if let Some(sentence) = overlap { p class="note" { (sentence) } }
         @if !named.is_empty() || left > 0.0 {
             ol class="suspects" {
-                @for f in named { (suspect(f)) }
+                @for f in named { (suspect(f, whose)) }
                 @if left > 0.0 {
                     li class="rest" {
                         div class="who" { strong { (term(REST)) } } (cells::share(left, "rest"))
@@ -217,7 +224,7 @@ pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup
                             " "
                             span class="layer" { (term(&clean(&f.cause))) ", " (f.layer.as_str()) }
                             " – "
-                            (clean(&evidence(f).join("; ")))
+                            (clean(&evidence_of(f, whose).join("; ")))
                         }
                     }
                 }
@@ -226,7 +233,7 @@ pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup
     })
 }
 
-fn suspect(f: &Finding) -> Markup {
+fn suspect(f: &Finding, whose: Whose) -> Markup {
     let confirmed = f.status == Status::Confirmed;
     html! {
         li class=(if confirmed { "confirmed" } else { "likely" }) {
@@ -243,7 +250,7 @@ fn suspect(f: &Finding) -> Markup {
                 }
             }
             (cells::share(f.share, if confirmed { "confirmed" } else { "likely" }))
-            ul { @for e in evidence(f) { li { (clean(&e)) } } }
+            ul { @for e in evidence_of(f, whose) { li { (clean(&e)) } } }
         }
     }
 }

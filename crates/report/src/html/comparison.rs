@@ -13,6 +13,7 @@ use crate::compare_words::{
     CHANGED_PARTS, GAINS, SETTLED, SURER, changed_parts, gains, interval, not_compared_in_short,
     number, settled, sides, summary, surer, waterfall_title,
 };
+use crate::evidence::Whose;
 use crate::scaling::html as scaling;
 use crate::words::clean;
 
@@ -65,7 +66,7 @@ pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
     if !c.settled.is_empty() {
         add("settled", SETTLED, sentences(settled(c)));
     }
-    if let Some(body) = budget::suspects(&c.causes, Some(c.unexplained)) {
+    if let Some(body) = budget::suspects(&c.causes, Some(c.unexplained), Whose::default()) {
         add("why", "Why", body);
     }
     let parts = changed_parts(c);

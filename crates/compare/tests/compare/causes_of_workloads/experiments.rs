@@ -28,7 +28,7 @@ fn a_setting_that_lets_the_neighbours_of_both_sides_go_first_comes_before_them()
         of(&c, "cpu.contention")
             .evidence
             .iter()
-            .any(|e| e.contains("on both sides")),
+            .any(|e| e.metric == fingerpost_record::Metric::OthersOnBothSides),
         "{:#?}",
         c.causes
     );
@@ -62,7 +62,7 @@ fn a_suspect_whose_part_may_be_nothing_has_what_a_change_took_away_of_it() {
             f.status,
             f.evidence
                 .iter()
-                .any(|e| e.contains("may be nothing, and the change leaves")),
+                .any(|e| e.metric == fingerpost_record::Metric::LeftOfUnsure),
         )
     };
     let (nothing, same) = ([1.01, 1.0, 1.04], Answer::Same);

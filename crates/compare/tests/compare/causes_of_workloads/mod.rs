@@ -8,7 +8,8 @@ use crate::runs::{QUIET, run, with_rows};
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
 use fingerpost_record::{
-    Better, Blocker, Component, Estimate, Finding, Layer, Params, Relation, Run, Status, Unit,
+    Better, Blocker, Component, Estimate, Finding, Layer, Metric, Params, Relation, Run, Status,
+    Unit,
 };
 
 /// A cause, what it adds to a request in microseconds, and what the observers see of it.
@@ -207,7 +208,7 @@ fn each_plant_is_named_first_and_alone_is_confirmed() {
             c.causes[0]
                 .evidence
                 .iter()
-                .any(|e| e.contains("% (") && e.contains("of the change")),
+                .any(|e| e.metric == Metric::PartOfChange && e.low.is_some() && e.high.is_some()),
             "with its interval: {:?}",
             c.causes[0]
         );
@@ -267,21 +268,26 @@ fn the_named_process_and_the_direction_of_arrows_are_told() {
     );
     let c = between(slow, run(&[], &[]));
     assert!(
-        c.causes[0].evidence[0].contains("most of it with stress"),
+        c.causes[0].evidence[0]
+            .who
+            .iter()
+            .any(|held| held.by == fingerpost_record::Blocker::thread("stress")),
         "{:?}",
         c.causes[0].evidence
     );
-    assert!(
-        c.causes[0].evidence[0].contains("900.0 µs → 0 ns"),
-        "from base to new, though base is the slower: {:?}",
-        c.causes[0].evidence
-    );
-    let part = "its part of a transaction: 900.0 µs → 0 ns";
-    assert!(
-        c.causes[0].evidence.iter().any(|e| e.starts_with(part)),
-        "{:?}",
-        c.causes[0].evidence
-    );
+    let arrow = |metric: Metric| {
+        let of = |fact: &&fingerpost_record::Evidence| fact.metric == metric;
+        let fact = c.causes[0].evidence.iter().find(of).unwrap();
+        [fact.base, fact.value].map(|s| (s.unwrap() * 1e9).round() / 1e3)
+    };
+    for metric in [Metric::CpuWaitOthers, Metric::CausePart] {
+        assert_eq!(
+            arrow(metric),
+            [900.0, 0.0],
+            "from base to new, though base is the slower: {:?}",
+            c.causes[0].evidence
+        );
+    }
 }
 
 #[test]
@@ -341,7 +347,7 @@ fn nothing_is_confirmed_by_the_middle_nor_with_too_little_followed_nor_on_an_unt
         of(&c, "app.lock")
             .evidence
             .iter()
-            .any(|e| e.contains("above 15 % no cause is confirmed")),
+            .any(|e| e.metric == Metric::TooLittleFollowed && e.threshold == Some(0.15)),
         "{:#?}",
         of(&c, "app.lock")
     );
@@ -383,7 +389,10 @@ fn nothing_is_confirmed_by_the_middle_nor_with_too_little_followed_nor_on_an_unt
         of(&c, "app.lock")
             .evidence
             .iter()
-            .any(|e| e.contains("not to be trusted: made-up: the client was the limit")),
+            .any(|e| e.metric == Metric::RowNotTrusted
+                && e.text
+                    .as_deref()
+                    .is_some_and(|why| why.starts_with("made-up: the client was the limit"))),
         "{:#?}",
         of(&c, "app.lock")
     );
@@ -421,7 +430,9 @@ fn a_server_that_leaves_its_cpus_idle_is_not_short_of_them() {
     );
     let told = &of(&c, "cpu.saturated").evidence;
     assert!(
-        told.iter().any(|e| e.contains("0.15 of 2 CPUs")),
+        told.iter().any(|e| e.metric == Metric::ServerCpus
+            && e.value.is_some_and(|cpus| (cpus - 0.15).abs() < 1e-9)
+            && e.of == Some(2.0)),
         "{told:#?}"
     );
 }
@@ -463,7 +474,7 @@ fn what_was_observed_on_one_side_only_or_otherwise_is_not_compared() {
         !of(&c, "storage.contention")
             .evidence
             .iter()
-            .any(|e| e.contains("others moved")),
+            .any(|e| e.metric == Metric::OtherDiskBytes),
         "{:#?}",
         of(&c, "storage.contention")
     );
@@ -478,10 +489,10 @@ fn what_was_observed_on_one_side_only_or_otherwise_is_not_compared() {
     let c = between(run(&[], &[]), sampled);
     assert_eq!(of(&c, "app.calls").status, Status::NotObserved);
     assert!(
-        of(&c, "app.calls")
-            .evidence
+        of(&c, "app.calls").evidence.iter().any(|e| e
+            .missing
             .iter()
-            .any(|e| e.contains("in different ways")),
+            .any(|missing| missing.compared && missing.of.is_empty())),
         "{:#?}",
         of(&c, "app.calls")
     );
@@ -502,7 +513,7 @@ fn what_one_side_alone_convicts_is_not_ruled_out() {
         of(&c, "app.wait")
             .evidence
             .iter()
-            .any(|e| e.contains("both sides alone show it"))
+            .any(|e| e.metric == Metric::ShownByBoth)
     );
     // The slower side sleeps more than it did, by less than a tenth of the change.
     let short: Row = (Layer::Application, "sleeping", "", &[], [180.0; 3]);
@@ -570,7 +581,11 @@ fn a_query_cache_is_judged_where_its_lock_is_waited_for() {
         "the setting is the root: {:#?}",
         c.causes
     );
-    assert!(of(&c, "app.setting").evidence[0].contains("query_cache: off → on"));
+    let set = &of(&c, "app.setting").evidence[0];
+    assert_eq!(
+        (set.name.as_deref(), set.from.as_deref(), set.to.as_deref()),
+        (Some("query_cache"), Some("off"), Some("on"))
+    );
     assert_eq!(
         of(&c, "app.lock").relation,
         Some(Relation::FollowsFrom("app.setting".into()))
@@ -684,11 +699,17 @@ fn growth_outside_of_calls_is_the_kernels_where_ticks_say_so() {
             "{:#?}",
             c.causes
         );
-        let words = "of 900.0 µs more that the trace sees outside of calls, ticks count 890.0 µs as the kernel's";
+        let outside = |fact: &fingerpost_record::Evidence| {
+            fact.metric == Metric::OutsideOfCalls
+                && fact.of.is_some_and(|of| (of - 900e-6).abs() < 1e-9)
+                && fact
+                    .value
+                    .is_some_and(|value| (value - 890e-6).abs() < 1e-6)
+        };
         let told = c
             .causes
             .iter()
-            .any(|f| f.cause == "syscall.entry" && f.evidence[0].contains(words));
+            .any(|f| f.cause == "syscall.entry" && f.evidence.iter().any(outside));
         assert_eq!(told, ticks == kernel, "{:#?}", c.causes);
     }
 }
@@ -751,7 +772,7 @@ fn without_followed_requests_counters_point_and_nothing_is_confirmed() {
         c.causes[0]
             .evidence
             .iter()
-            .any(|e| e.contains("CAP_PERFMON"))
+            .any(|e| e.metric == Metric::NotFollowedOnBoth)
     );
 }
 
@@ -776,7 +797,7 @@ fn what_one_side_alone_convicts_is_not_ruled_out_where_the_other_was_not_followe
             found
                 .evidence
                 .iter()
-                .any(|e| e.contains("alone shows it") && e.contains("% of a request")),
+                .any(|e| e.metric == Metric::ShownBySide && e.value.is_some()),
             "{found:#?}"
         );
         assert_eq!(
@@ -839,7 +860,9 @@ fn a_transaction_of_more_round_trips_has_more_of_everything() {
         c.causes
     );
     assert!(
-        c.causes[0].evidence[0].contains("4.000 → 9.000 round trips"),
+        c.causes[0].evidence[0].metric == Metric::RoundTrips
+            && [c.causes[0].evidence[0].base, c.causes[0].evidence[0].value]
+                == [Some(4.0), Some(9.0)],
         "{:?}",
         c.causes[0]
     );

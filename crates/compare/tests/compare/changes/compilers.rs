@@ -2,7 +2,7 @@
 
 use fingerpost_compare::select::part;
 use fingerpost_compare::{Options, Verdict, compare};
-use fingerpost_record::{Finding, Layer, Measurement, Params, Status};
+use fingerpost_record::{Finding, Layer, Measurement, Metric, Params, Status};
 
 use super::{between, named, row, run};
 
@@ -24,17 +24,10 @@ fn flops(flags: &str, speed: f64) -> Vec<Measurement> {
 /// `compare ref:flops-g5-2.7-gcc-3.3 ref:flops-g5-2.7-gcc-4.0` said “a slower CPU”: the machine is one and the same.
 #[test]
 fn another_compiler_on_one_machine_is_the_compiler() {
-    for (base, new, words) in [
-        (
-            "flops-g5-2.7-gcc-3.3",
-            "flops-g5-2.7-gcc-4.0",
-            "gcc 3.3 -O2 -mcpu=G5 → gcc 4.0.0 -O2 -mcpu=G5",
-        ),
-        (
-            "flops-g5-2.7-gcc-4.0",
-            "flops-g5-2.7-gcc-3.3",
-            "gcc 4.0.0 -O2 -mcpu=G5 → gcc 3.3 -O2 -mcpu=G5",
-        ),
+    let [old, young] = ["gcc 3.3 -O2 -mcpu=G5", "gcc 4.0.0 -O2 -mcpu=G5"];
+    for (base, new, from, to) in [
+        ("flops-g5-2.7-gcc-3.3", "flops-g5-2.7-gcc-4.0", old, young),
+        ("flops-g5-2.7-gcc-4.0", "flops-g5-2.7-gcc-3.3", young, old),
     ] {
         let c = between(base, new);
         let first = &c.causes[0];
@@ -44,14 +37,16 @@ fn another_compiler_on_one_machine_is_the_compiler() {
             "{:#?}",
             c.causes
         );
-        assert!(
-            first.share > 0.95 && first.evidence[0].contains(words),
-            "{first:#?}"
+        let changed = &first.evidence[0];
+        assert_eq!(
+            (changed.from.as_deref(), changed.to.as_deref()),
+            (Some(from), Some(to))
         );
+        assert!(first.share > 0.95, "{first:#?}");
         assert_eq!(named(&c).len(), 1, "{:#?}", c.causes);
         assert!(
             c.headline.contains("another build")
-                && c.headline.contains(words)
+                && c.headline.contains(&format!("{from} → {to}"))
                 && !c.headline.contains("CPU"),
             "{}",
             c.headline
@@ -95,7 +90,8 @@ fn a_compiler_and_a_processor_are_not_taken_apart() {
         c.causes[0]
             .evidence
             .iter()
-            .any(|e| e.contains("processors differ"))
+            .any(|e| e.metric == Metric::MachinesDifferToo
+                && e.name.as_deref() == Some("processors"))
     );
     let causes: Vec<(&str, f64)> = named(&c)
         .iter()
@@ -125,11 +121,16 @@ fn the_same_compiler_on_two_processors_leaves_the_processor() {
             "{:#?}",
             c.causes
         );
-        let evidence = &c.causes[0].evidence[0];
-        assert!(
-            evidence.starts_with("4 of 9 user-mode probes are")
-                && evidence.contains("and 3 the other way"),
-            "{evidence}"
+        let [some, others] = &c.causes[0].evidence[..2] else {
+            panic!("{:#?}", c.causes)
+        };
+        assert_eq!(
+            (some.metric, some.value, some.of),
+            (Metric::UserProbes, Some(4.0), Some(9.0))
+        );
+        assert_eq!(
+            (others.metric, others.value),
+            (Metric::ProbesTheOtherWay, Some(3.0))
         );
         assert!(
             c.headline.contains("probably another processor"),

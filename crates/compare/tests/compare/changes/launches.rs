@@ -194,7 +194,7 @@ fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {
         c.causes[0]
             .evidence
             .iter()
-            .any(|e| e.ends_with("is not known (compare --settle measures it)")),
+            .any(|e| e.metric == fingerpost_record::Metric::MachinesDifferToo && e.undecided),
         "{:#?}",
         c.causes
     );
@@ -229,7 +229,8 @@ fn a_placement_and_a_system_are_not_taken_apart() {
         first
             .evidence
             .iter()
-            .any(|e| e.contains("the systems differ too")),
+            .any(|e| e.metric == fingerpost_record::Metric::MachinesDifferToo
+                && e.name.as_deref() == Some("systems")),
         "{first:#?}"
     );
     assert!(

@@ -21,7 +21,7 @@ fn a_verdict_needs_the_interval_and_enough_that_was_followed() {
         found.iter().all(|f| f.status != Status::Confirmed),
         "{found:#?}"
     );
-    assert!(says(&found, "app.wait", "no cause is confirmed"));
+    assert!(says(&found, "app.wait", Metric::TooLittleFollowed));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn few_periods_that_a_quota_cut_short_do_not_clear_it() {
         ];
         status(&judged(&step(), &read, Some(&waits)), "cpu.quota")
     };
-    let limit = crate::judging::limit("cpu.quota");
+    let limit = fingerpost_record::cause::thresholds::PERIODS_CUT.value;
     assert_eq!(of(10_000.0, 10_000.0 * limit * 0.5), Status::RuledOut);
     assert_eq!(
         of(2.0 / limit, 1.0),

@@ -250,7 +250,7 @@ fn record(
         figures.to_totals(),
     );
     if stretches.is_empty() {
-        step.totals.insert(PROGRAMS.to_owned(), 1.0);
+        step.totals.insert(PROGRAMS.into(), 1.0);
         step.source = "the time of its processes".to_owned();
     } else {
         run.measurements = service::rows(

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use fingerpost_diagnose::wording::evidence;
 use fingerpost_labs::prove::{Proof, Result as Verdict};
 use fingerpost_record::Finding;
 use fingerpost_report::Style;
+use fingerpost_report::evidence::evidence;
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 

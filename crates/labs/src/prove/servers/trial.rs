@@ -1,6 +1,7 @@
 //! One trial: both sides' servers stand side by side and are loaded in turns; a short calibration without tracing sets
 //! the strength first.
 
+use fingerpost_record::cause::id;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -361,7 +362,7 @@ fn each_of_two(
     };
     let whole = effect(sides)?;
     // What was taken from memory comes back page by page.
-    let can_be_left_out = |kind: &Kind| kind.adjustable && kind.cause() != "memory.limit";
+    let can_be_left_out = |kind: &Kind| kind.adjustable && kind.cause() != id::MEMORY_LIMIT;
     for n in (0..kinds.len()).filter(|n| can_be_left_out(kinds[*n])) {
         adjust(
             sides,
