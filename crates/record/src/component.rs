@@ -10,7 +10,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::findings::Layer;
+use crate::layer::Layer;
 
 /// What time went to, as a budget has it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

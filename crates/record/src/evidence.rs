@@ -12,7 +12,7 @@ use crate::experiment::{Answer, Change, Experiment};
 use crate::measurement::Estimate;
 use crate::params::Params;
 use crate::paths::Share;
-use crate::reading::Missing;
+use crate::reading::missing::Missing;
 use crate::unit::Unit;
 
 /// What a figure counts.

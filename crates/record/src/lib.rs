@@ -22,6 +22,7 @@ pub mod findings;
 pub mod fixture;
 pub mod guard;
 pub mod host;
+pub mod layer;
 pub mod lean;
 pub mod load;
 pub mod measurement;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::component::{Blocker, Component, Link, Side, WaitClass};
-use crate::findings::Layer;
+use crate::layer::Layer;
 use crate::params::Params;
 use crate::stacks::{RequestStacks, Stacks};
 

@@ -1,7 +1,7 @@
 //! What the time of a leaf and of a part is to a judge.
 
 use crate::component::{Blocker, Component, Link, Side, WaitClass};
-use crate::findings::Layer;
+use crate::layer::Layer;
 use crate::paths::Leaf;
 
 /// System calls that make a process or a thread.
