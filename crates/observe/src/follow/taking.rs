@@ -330,6 +330,10 @@ impl Taking {
                 self.take_slow(whole, population, wait, before)?;
             }
             self.spent += thread_cpu_seconds() - before;
+            // Windows before showed no request, and now there are some.
+            if self.pace.is_searching() && self.waiting.has_counted() {
+                return Ok(false);
+            }
         }
     }
 

@@ -37,6 +37,8 @@ type Key = (u64, u64);
 pub struct Waiting {
     threshold: Duration,
     length: Duration,
+    /// Requests that were counted so far.
+    counted: u64,
     learned: Option<Instant>,
     looked: Instant,
     every: Duration,
@@ -54,6 +56,7 @@ impl Default for Waiting {
         Waiting {
             threshold: AT_FIRST,
             length: SHORT,
+            counted: 0,
             learned: None,
             looked: now,
             every: EVERY,
@@ -76,6 +79,11 @@ impl Waiting {
         self.length
     }
 
+    /// Whether any request was counted.
+    pub fn has_counted(&self) -> bool {
+        self.counted > 0
+    }
+
     /// Learns how long most requests take.
     fn learn(&mut self, whole: &Whole) -> std::io::Result<()> {
         if self.learned.is_some_and(|at| at.elapsed() < LEARN_EVERY) {
@@ -84,6 +92,7 @@ impl Waiting {
         self.learned = Some(Instant::now());
         let counted = whole.counted()?;
         self.length = length(counted.longest);
+        self.counted = counted.requests;
         if let Some(most) = counted.quantile(0.9).filter(|_| counted.requests >= ENOUGH) {
             self.threshold = Duration::from_nanos((TIMES * most) as u64).max(LEAST);
         }
@@ -95,11 +104,11 @@ impl Waiting {
     /// # Errors
     /// What the kernel said.
     pub fn look(&mut self, whole: &Whole) -> std::io::Result<bool> {
+        let before = fingerpost_sys::trace::thread_cpu_seconds();
+        self.learn(whole)?;
         if self.kept >= MOST_EVENTS || Instant::now() < self.rests_until {
             return Ok(false);
         }
-        let before = fingerpost_sys::trace::thread_cpu_seconds();
-        self.learn(whole)?;
         let now = fingerpost_sys::trace::monotonic_ns();
         let slow = self.slow(&whole.connections()?, now);
         // One that never has an answer is seen once.
