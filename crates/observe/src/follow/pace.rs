@@ -81,6 +81,11 @@ impl Pace {
         }
     }
 
+    /// Whether no window has shown a request yet.
+    pub fn is_searching(&self) -> bool {
+        !self.seen
+    }
+
     pub fn length(&self) -> Duration {
         Duration::from_secs_f64(self.length)
     }

@@ -14,7 +14,7 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::answering::{Answerers, Answering, AtOnce};
 use super::event::{Event, What};
-use super::pace::{self, COST_SHARE, Pace};
+use super::pace::{COST_SHARE, Pace};
 use super::source::{About, Source, Window};
 use super::taken::inherited;
 pub use super::taken::{FollowedService, Recorded};
@@ -330,6 +330,10 @@ impl Taking {
                 self.take_slow(whole, population, wait, before)?;
             }
             self.spent += thread_cpu_seconds() - before;
+            // Windows before showed no request, and now there are some.
+            if self.pace.is_searching() && self.waiting.has_counted() {
+                return Ok(false);
+            }
         }
     }
 
@@ -343,7 +347,8 @@ impl Taking {
     ) -> std::io::Result<()> {
         let mut waiting = std::mem::take(&mut self.waiting);
         let mut at_opening = None;
-        let window = self.window(population, pace::LONGEST, &mut |length| {
+        let length = waiting.length();
+        let window = self.window(population, length, &mut |length| {
             // The window is open: what is under way now, and was before, has no arrival in it.
             if at_opening.is_none() {
                 at_opening = whole.connections().ok();

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::event::{Event, What};
+use super::pace;
 use super::source::Window;
 use super::whole::{Connection, Whole};
 
@@ -19,6 +20,11 @@ const TIMES: f64 = 2.0;
 const LEAST: Duration = Duration::from_millis(2);
 const AT_FIRST: Duration = Duration::from_millis(50);
 const ENOUGH: u64 = 100;
+/// A window for slow requests is open for this long at most, or for so many times as long as the longest that was
+/// counted, up to the last: one that never has an answer must not take the place of all other windows.
+const SHORT: Duration = pace::LONGEST;
+const TIMES_LONGEST: f64 = 1.5;
+const LONGEST: Duration = Duration::from_secs(30);
 /// How often it is learned how long nine in ten take.
 const LEARN_EVERY: Duration = Duration::from_secs(1);
 /// Events that are kept of such windows: half as many as of the others.
@@ -30,6 +36,9 @@ type Key = (u64, u64);
 /// What is known of requests under way.
 pub struct Waiting {
     threshold: Duration,
+    length: Duration,
+    /// Requests that were counted so far.
+    counted: u64,
     learned: Option<Instant>,
     looked: Instant,
     every: Duration,
@@ -46,6 +55,8 @@ impl Default for Waiting {
         let now = Instant::now();
         Waiting {
             threshold: AT_FIRST,
+            length: SHORT,
+            counted: 0,
             learned: None,
             looked: now,
             every: EVERY,
@@ -63,6 +74,16 @@ impl Waiting {
         self.every
     }
 
+    /// How long a window for slow requests is open at most.
+    pub fn length(&self) -> Duration {
+        self.length
+    }
+
+    /// Whether any request was counted.
+    pub fn has_counted(&self) -> bool {
+        self.counted > 0
+    }
+
     /// Learns how long most requests take.
     fn learn(&mut self, whole: &Whole) -> std::io::Result<()> {
         if self.learned.is_some_and(|at| at.elapsed() < LEARN_EVERY) {
@@ -70,6 +91,8 @@ impl Waiting {
         }
         self.learned = Some(Instant::now());
         let counted = whole.counted()?;
+        self.length = length(counted.longest);
+        self.counted = counted.requests;
         if let Some(most) = counted.quantile(0.9).filter(|_| counted.requests >= ENOUGH) {
             self.threshold = Duration::from_nanos((TIMES * most) as u64).max(LEAST);
         }
@@ -81,11 +104,11 @@ impl Waiting {
     /// # Errors
     /// What the kernel said.
     pub fn look(&mut self, whole: &Whole) -> std::io::Result<bool> {
+        let before = fingerpost_sys::trace::thread_cpu_seconds();
+        self.learn(whole)?;
         if self.kept >= MOST_EVENTS || Instant::now() < self.rests_until {
             return Ok(false);
         }
-        let before = fingerpost_sys::trace::thread_cpu_seconds();
-        self.learn(whole)?;
         let now = fingerpost_sys::trace::monotonic_ns();
         let slow = self.slow(&whole.connections()?, now);
         // One that never has an answer is seen once.
@@ -134,6 +157,11 @@ impl Waiting {
         self.kept += if fits { events } else { 0 };
         fits
     }
+}
+
+/// How long a window is open at most where the longest request took so many nanoseconds.
+fn length(longest: u64) -> Duration {
+    Duration::from_nanos((TIMES_LONGEST * longest as f64) as u64).clamp(SHORT, LONGEST)
 }
 
 /// Puts the requests that were under way before into a window that was opened for some of them: their arrivals, their
@@ -210,6 +238,12 @@ mod tests {
             waiting.slow(&all, now),
             HashSet::from([(1, now - 60_000_000)])
         );
+    }
+
+    #[test]
+    fn a_window_outlasts_what_the_longest_request_took_and_not_for_ever() {
+        let seconds = |n: u64| length(n * 1_000_000_000).as_secs_f64();
+        assert_eq!([0, 3, 3600].map(seconds), [2.0, 4.5, 30.0]);
     }
 
     #[test]
