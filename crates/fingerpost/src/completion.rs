@@ -16,6 +16,7 @@ use fingerpost_labs::prove;
 use fingerpost_record::archive::Archive;
 use fingerpost_record::cause::CAUSES;
 
+mod answers;
 mod bash;
 mod elvish;
 mod fish;
@@ -50,64 +51,6 @@ pub fn answer(command: impl Fn() -> Command) {
 /// The shell's adapter, by its name.
 pub fn shell(name: &str) -> Option<&'static dyn EnvCompleter> {
     SHELLS.into_iter().find(|shell| shell.is(name))
-}
-
-/// A shell's script with the words that it is for in place of `NAME`, `COMPLETER`, `BIN` and `VAR`.
-fn filled(script: &str, var: &str, name: &str, bin: &str, completer: &str) -> String {
-    script
-        .replace("NAME", &name.replace('-', "_"))
-        .replace("COMPLETER", completer)
-        .replace("BIN", bin)
-        .replace("VAR", var)
-}
-
-/// What the word at `index` may be, with a line of help each.
-fn offered(
-    command: &mut Command,
-    words: Vec<OsString>,
-    index: usize,
-    dir: Option<&Path>,
-) -> io::Result<Vec<(String, String)>> {
-    let found = engine::complete(command, words, index, dir)?;
-    let with_help = found.iter().filter_map(|one| {
-        let value = one.get_value().to_str()?;
-        let help = one.get_help().map(ToString::to_string).unwrap_or_default();
-        let line = help.lines().next().unwrap_or_default().to_owned();
-        paths::is_offered(value).then(|| (value.to_owned(), line))
-    });
-    Ok(with_help.collect())
-}
-
-/// Answers a shell that gives the words as they were typed and quotes the answers itself: lines, help behind a tab.
-fn write_lines(
-    command: &mut Command,
-    words: Vec<OsString>,
-    quotes: words::Quotes,
-    dir: Option<&Path>,
-    buf: &mut dyn Write,
-) -> io::Result<()> {
-    let last = words.len().saturating_sub(1);
-    let meant = |(at, word): (usize, &OsString)| {
-        // fish takes the quotes of those before the cursor itself.
-        let typed = at == last || quotes == words::Quotes::Posix;
-        let word = word.to_str()?;
-        if typed {
-            words::meant(word, quotes)
-        } else {
-            Some(word.to_owned())
-        }
-        .map(OsString::from)
-    };
-    let Some(words) = words.iter().enumerate().map(meant).collect() else {
-        return Ok(());
-    };
-    for (value, help) in offered(command, words, last, dir)? {
-        match help.as_str() {
-            "" => writeln!(buf, "{value}")?,
-            help => writeln!(buf, "{value}\t{}", help.replace('\t', " "))?,
-        }
-    }
-    Ok(())
 }
 
 /// The command with completers of the values that have names here.
@@ -219,21 +162,4 @@ fn described(word: &OsStr) -> Vec<CompletionCandidate> {
         .iter()
         .map(|figure| (figure.name, figure.summary.to_owned()));
     beginning(word, measured().chain(causes).chain(published))
-}
-
-/// Those that begin with the word, each with a line of help.
-fn beginning<T: AsRef<str>>(
-    word: &OsStr,
-    all: impl Iterator<Item = (T, String)>,
-) -> Vec<CompletionCandidate> {
-    let Some(word) = word.to_str() else {
-        return Vec::new();
-    };
-    // A name may come from a file of somebody else: what is no file itself some shells quote in part only.
-    let plain = |name: &str| !name.is_empty() && paths::is_plain(name);
-    let fits = all.filter(|(name, _)| name.as_ref().starts_with(word) && plain(name.as_ref()));
-    fits.map(|(name, help)| {
-        CompletionCandidate::new(name.as_ref()).help((!help.is_empty()).then(|| help.into()))
-    })
-    .collect()
 }

@@ -9,78 +9,19 @@ use fingerpost_probes::Probe;
 use fingerpost_record::Param;
 
 use crate::lab::{Lab, Setting};
+use crate::numbers::Numbers;
 
 mod flags;
+mod refused;
 mod variables;
 
-/// The longest value, and the most parts of a list, that are taken.
-const LONGEST: usize = 200;
+use refused::LONGEST;
+pub use refused::Refused;
+
+/// The most parts of a list that are taken.
 const MOST_PARTS: usize = 64;
 /// How many times the greatest number that a probe is measured with a record may ask for.
 const TIMES: i64 = 64;
-
-/// Which numbers are taken beside a setting's words.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Numbers {
-    /// None.
-    None,
-    /// Whole numbers from the first to the last, also with K, M or G.
-    Whole(i64, i64),
-    /// Numbers from the first to the last.
-    Real(f64, f64),
-}
-
-impl Numbers {
-    /// Whether this text is one of them.
-    fn take(self, text: &str) -> bool {
-        match self {
-            Numbers::None => false,
-            Numbers::Whole(low, high) => {
-                let digits = text.trim_end_matches(['K', 'M', 'G']);
-                let plain = text.len() - digits.len() <= 1 && is_digits(digits);
-                plain && matches!(Param::parse(text), Param::Int(n) if (low..=high).contains(&n))
-            }
-            Numbers::Real(low, high) => {
-                let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-                let plain = is_digits(whole) && is_digits(part);
-                plain && text.parse().is_ok_and(|n| (low..=high).contains(&n))
-            }
-        }
-    }
-
-    /// Them in words; nothing where there are none.
-    fn words(self) -> Option<String> {
-        match self {
-            Numbers::None => None,
-            Numbers::Whole(low, high) => Some(format!("whole numbers from {low} to {high}")),
-            Numbers::Real(low, high) => Some(format!("numbers from {low} to {high}")),
-        }
-    }
-}
-
-fn is_digits(text: &str) -> bool {
-    (1..=18).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
-}
-
-/// Why a setting is not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// Only the user may choose it, whatever its value is.
-    Setting,
-    /// It may be chosen, but not with this value; what it takes, in words.
-    Value(String),
-}
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refused::Setting => {
-                f.write_str("it is not among the settings that are known to be harmless")
-            }
-            Refused::Value(takes) => write!(f, "known to be harmless are {takes}"),
-        }
-    }
-}
 
 /// Whether a lab's setting is taken that the user did not write, else why not.
 ///

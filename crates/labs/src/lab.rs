@@ -10,7 +10,7 @@ use fingerpost_report::lab::{Analysis, LabView, ServerWords};
 use fingerpost_sys::procfs;
 
 use crate::LabError;
-use crate::elsewhere::Numbers;
+use crate::numbers::Numbers;
 use crate::rows::Definition;
 use crate::sink::Sink;
 

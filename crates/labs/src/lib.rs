@@ -16,6 +16,7 @@ pub mod launch;
 pub mod load;
 mod loaded;
 pub mod memory;
+pub mod numbers;
 pub mod prove;
 pub mod rows;
 pub mod service;

@@ -72,7 +72,7 @@ impl EnvCompleter for Bash {
         completer: &str,
         buf: &mut dyn Write,
     ) -> io::Result<()> {
-        let script = super::filled(SCRIPT, var, name, bin, completer);
+        let script = super::answers::filled(SCRIPT, var, name, bin, completer);
         buf.write_all(script.trim_start().as_bytes())
     }
 
@@ -91,7 +91,7 @@ impl EnvCompleter for Bash {
             .ok()
             .and_then(|line| together(&args, index, &line));
         let (args, index, kept) = joined.unwrap_or((args, index, String::new()));
-        let offered = super::offered(command, args, index, dir)?;
+        let offered = super::answers::offered(command, args, index, dir)?;
         let rest: Vec<&str> = offered
             .iter()
             .filter_map(|(value, _)| value.strip_prefix(&kept))

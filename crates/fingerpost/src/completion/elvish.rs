@@ -33,7 +33,7 @@ impl EnvCompleter for Elvish {
         completer: &str,
         buf: &mut dyn Write,
     ) -> io::Result<()> {
-        buf.write_all(super::filled(SCRIPT, var, name, bin, completer).as_bytes())
+        buf.write_all(super::answers::filled(SCRIPT, var, name, bin, completer).as_bytes())
     }
 
     fn write_complete(
@@ -44,7 +44,7 @@ impl EnvCompleter for Elvish {
         buf: &mut dyn Write,
     ) -> io::Result<()> {
         let last = args.len().saturating_sub(1);
-        super::offered(command, args, last, dir)?
+        super::answers::offered(command, args, last, dir)?
             .iter()
             .try_for_each(|(value, _)| writeln!(buf, "{value}"))
     }

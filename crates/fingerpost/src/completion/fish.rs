@@ -43,7 +43,7 @@ impl EnvCompleter for Fish {
         completer: &str,
         buf: &mut dyn Write,
     ) -> io::Result<()> {
-        buf.write_all(super::filled(SCRIPT, var, name, bin, completer).as_bytes())
+        buf.write_all(super::answers::filled(SCRIPT, var, name, bin, completer).as_bytes())
     }
 
     fn write_complete(
@@ -53,6 +53,6 @@ impl EnvCompleter for Fish {
         dir: Option<&Path>,
         buf: &mut dyn Write,
     ) -> io::Result<()> {
-        super::write_lines(command, args, Quotes::Fish, dir, buf)
+        super::answers::write_lines(command, args, Quotes::Fish, dir, buf)
     }
 }

@@ -8,7 +8,7 @@ use clap_complete::engine::CompletionCandidate;
 use fingerpost_labs::{Lab, Setting};
 use fingerpost_probes::Probe;
 
-use super::beginning;
+use super::answers::beginning;
 
 /// A setting up to the sign, or behind it one of the words that it takes.
 pub fn complete(word: &OsStr) -> Vec<CompletionCandidate> {

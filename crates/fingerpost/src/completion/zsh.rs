@@ -60,7 +60,7 @@ impl EnvCompleter for Zsh {
         completer: &str,
         buf: &mut dyn Write,
     ) -> io::Result<()> {
-        buf.write_all(super::filled(SCRIPT, var, name, bin, completer).as_bytes())
+        buf.write_all(super::answers::filled(SCRIPT, var, name, bin, completer).as_bytes())
     }
 
     fn write_complete(
@@ -70,6 +70,6 @@ impl EnvCompleter for Zsh {
         dir: Option<&Path>,
         buf: &mut dyn Write,
     ) -> io::Result<()> {
-        super::write_lines(command, args, Quotes::Posix, dir, buf)
+        super::answers::write_lines(command, args, Quotes::Posix, dir, buf)
     }
 }

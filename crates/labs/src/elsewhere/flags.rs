@@ -1,6 +1,6 @@
 //! A compiler and its flags, as a record names them.
 
-use super::{LONGEST, Refused};
+use super::refused::{LONGEST, Refused};
 
 /// Kinds of compilers whose titles rows have (`gcc 12.2.0`). A title is looked for among the compilers that are found
 /// here; it is no program's name.

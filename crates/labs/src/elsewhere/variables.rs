@@ -3,7 +3,9 @@
 //! Names stand here as the server's manual writes them: in small letters, with underscores. Servers take others for the
 //! same (capitals, `-`, `loose_`, an abbreviation); here those are other names, which are not on the list.
 
-use super::{LONGEST, Refused};
+use crate::numbers::is_digits;
+
+use super::refused::{LONGEST, Refused};
 
 /// What a variable takes.
 #[derive(Clone, Copy)]
@@ -183,7 +185,7 @@ impl Kind {
             Whole(most) => whole(value).is_some_and(|n| n <= most),
             Real(most) => {
                 let (whole, part) = value.split_once('.').unwrap_or((value, "0"));
-                let plain = super::is_digits(whole) && super::is_digits(part);
+                let plain = is_digits(whole) && is_digits(part);
                 plain && value.parse().is_ok_and(|n: f64| n <= most)
             }
             Bytes => {
@@ -222,7 +224,7 @@ impl Kind {
 }
 
 fn whole(text: &str) -> Option<u64> {
-    super::is_digits(text).then(|| text.parse().ok()).flatten()
+    is_digits(text).then(|| text.parse().ok()).flatten()
 }
 
 fn with_unit(text: &str) -> (Option<u64>, &str) {

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::{command, descriptor};
+use super::calls::{command, descriptor};
 use crate::system::there;
 
 const PROG_GET_NEXT_ID: libc::c_long = 11;
@@ -114,9 +114,9 @@ mod tests {
             Ok(before) => {
                 // The smallest program there is: it ends with 0.
                 let code = [0xb7u64, 0x95];
-                let program = super::super::command(
-                    super::super::PROG_LOAD,
-                    &mut super::super::to_load(TRACING[3], &code),
+                let program = super::super::calls::command(
+                    super::super::calls::PROG_LOAD,
+                    &mut super::super::calls::to_load(TRACING[3], &code),
                 )
                 .map(descriptor)
                 .unwrap();

@@ -6,11 +6,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::btf::Btf;
+use super::calls::{MAP_ARRAY, RAW_TRACEPOINT_OPEN, command, descriptor, load, look_up, map};
 use super::code::{
     ADD, AND, Code, JUMP, JUMP_IF_EQUAL, JUMP_IF_NOT_EQUAL, JUMP_IF_NOT_EQUAL_32, LOAD16, LOAD64,
     Place,
 };
-use super::{MAP_ARRAY, RAW_TRACEPOINT_OPEN, command, descriptor, load, look_up, map};
 
 const POINT: &str = "inet_sock_set_state";
 /// `TCP_CLOSE`, in which each connection ends.

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::btf::Btf;
-use super::object::Object;
-use super::{
+use super::calls::{
     ATTACH_TRACEPOINT, PROGRAM_TRACING, RAW_TRACEPOINT_OPEN, command, descriptor, load_as,
 };
+use super::object::Object;
 use crate::trace::{ANY, attributes, ioctl, perf_event_open, switch};
 
 const PROGRAM_PROBE: u32 = 2;

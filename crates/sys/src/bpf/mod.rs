@@ -3,6 +3,7 @@
 
 pub mod attached;
 pub mod btf;
+mod calls;
 pub mod closed;
 pub mod code;
 mod link;
@@ -12,31 +13,16 @@ mod ring;
 pub mod table;
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use self::btf::Btf;
+use self::calls::*;
 pub use self::link::Point;
 use self::link::Program;
 use self::object::{Object, Settings};
 use self::ring::Ring;
 use self::table::Table;
-use crate::system::done;
 
-const MAP_CREATE: libc::c_long = 0;
-const MAP_LOOKUP: libc::c_long = 1;
-const MAP_UPDATE: libc::c_long = 2;
-const PROG_LOAD: libc::c_long = 5;
-const RAW_TRACEPOINT_OPEN: libc::c_long = 17;
-const FREEZE: libc::c_long = 22;
-const MAP_ARRAY: u32 = 2;
-const MAP_ARRAY_OF_MAPS: u32 = 12;
-const MAP_RINGBUF: u32 = 27;
-const PROGRAM_TRACING: u32 = 26;
-const ATTACH_TRACEPOINT: u32 = 23;
-/// The map cannot be written by programs.
-const READ_ONLY: u32 = 1 << 7;
 /// Bytes of what a CPU keeps of itself: a cache line, which it then shares with no other.
 const CPU_BYTES: usize = 64;
 /// Where a CPU's element has the time of the first record that did not fit, 0 before that.
@@ -307,139 +293,4 @@ fn attach(object: &Object, btf: &Btf, wanted: &Wanted) -> Result<(Links, Option<
     } else {
         Err(refused.join("; "))
     }
-}
-
-fn command(number: libc::c_long, attributes: &mut [u64]) -> io::Result<libc::c_long> {
-    // SAFETY: the kernel reads and writes no more of the attributes than is said; the addresses in them are of buffers
-    // that outlive the call, and as long as the map's or the program's sizes, or the attribute before them, say.
-    done(unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            number,
-            attributes.as_mut_ptr(),
-            size_of_val(attributes),
-        )
-    })
-}
-
-/// Sets an element of a map; `value` is as long as the map's values are.
-fn update(map: &OwnedFd, key: u32, value: &[u8]) -> io::Result<()> {
-    command(
-        MAP_UPDATE,
-        &mut [
-            map.as_raw_fd() as u64,
-            &raw const key as u64,
-            value.as_ptr() as u64,
-            0,
-        ],
-    )
-    .map(drop)
-}
-
-fn descriptor(rc: libc::c_long) -> OwnedFd {
-    // SAFETY: the kernel just gave us this descriptor; nothing else owns it.
-    unsafe { OwnedFd::from_raw_fd(rc as libc::c_int) }
-}
-
-/// A map with these sizes of key and value in bytes, and this many elements.
-fn map(
-    kind: u32,
-    [key, value, entries]: [u32; 3],
-    flags: u32,
-    inner: Option<&OwnedFd>,
-) -> io::Result<OwnedFd> {
-    let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-    let inner = inner.map_or(0, |fd| fd.as_raw_fd() as u32);
-    let mut attributes = [pair(kind, key), pair(value, entries), pair(flags, inner)];
-    with_memory(|| command(MAP_CREATE, &mut attributes)).map(descriptor)
-}
-
-/// Makes something of the kernel's memory. Before Linux 5.11 that counts as locked memory, of which a process has little,
-/// and the kernel says that it is not permitted: then it is made without that limit, which holds again after it. It is
-/// asked for as it is made, and never again.
-fn with_memory(mut make: impl FnMut() -> io::Result<libc::c_long>) -> io::Result<libc::c_long> {
-    let refused = match make() {
-        Err(e) if e.raw_os_error() == Some(libc::EPERM) => e,
-        made => return made,
-    };
-    let limit = getrlimit(Resource::Memlock);
-    let none = Rlimit {
-        current: None,
-        maximum: None,
-    };
-    if limit == none || setrlimit(Resource::Memlock, none).is_err() {
-        return Err(refused);
-    }
-    let made = make();
-    setrlimit(Resource::Memlock, limit)?;
-    made
-}
-
-/// Reads an element of a map into `value`, which is as long as the map's values are.
-fn look_up<T>(map: &OwnedFd, key: u32, value: &mut [T]) -> io::Result<()> {
-    command(
-        MAP_LOOKUP,
-        &mut [
-            map.as_raw_fd() as u64,
-            &raw const key as u64,
-            value.as_mut_ptr() as u64,
-            0,
-        ],
-    )
-    .map(drop)
-}
-
-/// What loads a program of this kind; the code must outlive the call.
-fn to_load(kind: u32, code: &[u64]) -> [u64; 16] {
-    let mut attributes = [0u64; 16];
-    attributes[0] = u64::from(kind) | (code.len() as u64) << 32;
-    attributes[1] = code.as_ptr() as u64;
-    attributes[2] = c"Dual MIT/GPL".as_ptr() as u64;
-    attributes
-}
-
-/// No program may be written to by others, and this one's values stay as they are.
-fn freeze(map: &OwnedFd) -> io::Result<()> {
-    command(FREEZE, &mut [map.as_raw_fd() as u64]).map(drop)
-}
-
-/// Loads a program for a tracepoint, by the number of its type.
-fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, String> {
-    load_as(name, code, PROGRAM_TRACING, ATTACH_TRACEPOINT, target)
-}
-
-/// Loads a program of a kind, to be attached in a way to a type of this number.
-fn load_as(
-    name: &str,
-    code: &[u64],
-    kind: u32,
-    attached: u32,
-    target: u32,
-) -> Result<OwnedFd, String> {
-    let mut attributes = to_load(kind, code);
-    attributes[8] = u64::from(attached) << 32;
-    attributes[13] = u64::from(target) << 32;
-    let error = match with_memory(|| command(PROG_LOAD, &mut attributes)) {
-        Ok(rc) => return Ok(descriptor(rc)),
-        Err(e) => e,
-    };
-    // Only now, as checking takes longer with a log.
-    let mut log = vec![0u8; 1 << 22];
-    attributes[3] = 1 | (log.len() as u64) << 32;
-    attributes[4] = log.as_mut_ptr() as u64;
-    _ = command(PROG_LOAD, &mut attributes).map(descriptor);
-    let text =
-        String::from_utf8_lossy(log.split(|&b| b == 0).next().unwrap_or_default()).into_owned();
-    let reason = text
-        .lines()
-        .rev()
-        .find(|l| {
-            // What it counted comes last.
-            let counts = ["processed ", "verification time ", "stack depth "];
-            !l.trim().is_empty() && !counts.iter().any(|count| l.starts_with(count))
-        })
-        .unwrap_or_default();
-    Err(format!(
-        "the kernel refused the program for {name}: {error} ({reason})"
-    ))
 }

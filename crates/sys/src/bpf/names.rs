@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::code::Code;
-use super::{
+use super::calls::{
     MAP_ARRAY, PROG_LOAD, READ_ONLY, command, descriptor, freeze, look_up, map, to_load, update,
 };
+use super::code::Code;
 
 const TEST_RUN: libc::c_long = 10;
 const PROGRAM_RAW_TRACEPOINT: u32 = 17;

@@ -9,7 +9,7 @@ use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget, SectionIndex};
 
 use super::btf::Btf;
-use super::{MAP_ARRAY, READ_ONLY, freeze, map, update};
+use super::calls::{MAP_ARRAY, READ_ONLY, freeze, map, update};
 
 /// Bytes of an instruction, and the operation that loads a constant of 64 bits, which is two of them.
 const INSTRUCTION: usize = 8;
@@ -187,7 +187,7 @@ fn maps(elf: &Elf, settings: &Settings) -> Result<HashMap<String, OwnedFd>, Stri
         };
         let told = settings.entries.iter().find(|(of, _)| *of == name);
         let entries = told.map_or(word(3), |(_, entries)| *entries);
-        let inner = (word(0) == super::MAP_ARRAY_OF_MAPS)
+        let inner = (word(0) == super::calls::MAP_ARRAY_OF_MAPS)
             .then_some(settings.inner)
             .flatten();
         let fd = map(word(0), [word(1), word(2), entries], word(4), inner).map_err(made)?;
@@ -311,7 +311,7 @@ mod tests {
     fn this_kernel_takes_every_program_for_what_it_has() {
         let Ok(btf) = Btf::read() else { return };
         for object in [&RECORD.0, &COUNT.0] {
-            let inner = map(super::super::MAP_RINGBUF, [0, 0, 4096], 0, None).ok();
+            let inner = map(super::super::calls::MAP_RINGBUF, [0, 0, 4096], 0, None).ok();
             let settings = Settings {
                 constants: vec![("own_count", 1u32.to_ne_bytes().to_vec())],
                 entries: vec![("rings", 1), ("cpus", 1), ("connections", 10)],

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::attached::info;
-use super::command;
+use super::calls::command;
 use crate::system::there;
 
 const MAP_LOOKUP: libc::c_long = 1;
