@@ -3,12 +3,10 @@
 //! A shell's script (`fingerpost completions SHELL`) runs the program with [`VARIABLE`] set. Nothing is measured, kept
 //! or changed then, and what cannot be read is not offered.
 
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
-use std::path::Path;
+use std::ffi::OsStr;
 
 use clap::{Arg, Command, ValueHint};
-use clap_complete::engine::{self, ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, EnvCompleter, Shells};
 use fingerpost_compare::counterparts::PUBLISHED;
 use fingerpost_compare::references;
@@ -24,6 +22,8 @@ mod paths;
 mod values;
 mod words;
 mod zsh;
+
+use answers::beginning;
 
 /// The variable of the environment by which a shell asks.
 pub const VARIABLE: &str = "FINGERPOST_COMPLETE";
