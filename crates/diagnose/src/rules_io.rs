@@ -307,14 +307,21 @@ pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
 pub(super) fn peer(f: &Facts) -> Option<Verdict> {
     let share = share_of(f, id::PEER_SLOW)?;
     let mut evidence = vec![Evidence::share(Metric::PeerWait, share)];
-    evidence.extend(told(f.place(Place::Peer)));
-    let verdict = judged(
-        f,
-        Some(share),
-        acks_delayed(f) != Some(true),
-        false,
-        evidence,
-    );
+    // Of a process that was seen it is known what it did meanwhile; of one that was not, the way there may be slow.
+    let seen = f
+        .share(&[Place::PeerProcess])
+        .filter(|seen| seen.share > share.share - seen.share);
+    let place = if seen.is_some() {
+        Place::PeerProcess
+    } else {
+        Place::Peer
+    };
+    evidence.extend(told(f.place(place)));
+    let proof = seen.is_some() || acks_delayed(f) != Some(true);
+    let verdict = judged(f, Some(share), proof, false, evidence);
+    if seen.is_some() {
+        return verdict;
+    }
     without(f, &[name::TCP_DELAYED_ACKS], id::NETWORK_DELAY, verdict)
 }
 

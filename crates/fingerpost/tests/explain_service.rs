@@ -7,10 +7,18 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use common::{Home, Said};
 use serde_json::Value;
+
+/// One test at a time: experiments take CPUs from everybody, and attaching waits for every CPU to pass by the scheduler.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Requests a second of the client, on a schedule of its own.
 const RATE: f64 = 400.0;
@@ -128,6 +136,7 @@ fn record(home: &Home, path: &str) -> Value {
 
 #[test]
 fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
+    let _alone = alone();
     let (home, server) = (Home::with(&[]), Server::start());
     let mut off = Vec::new();
     for _ in 0..TRIES {
@@ -251,6 +260,7 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
 
 #[test]
 fn requests_with_a_connection_each_are_all_counted() {
+    let _alone = alone();
     let (home, server) = (Home::with(&[]), Server::start());
     let over = AtomicBool::new(false);
     let (said, asked) = std::thread::scope(|scope| {
@@ -309,6 +319,7 @@ fn requests_with_a_connection_each_are_all_counted() {
 
 #[test]
 fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record() {
+    let _alone = alone();
     let (home, server) = (Home::with(&[]), Server::start());
     let words = [
         "--port",
@@ -391,6 +402,7 @@ fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record
 
 #[test]
 fn without_the_kernels_events_the_threads_are_told_and_nothing_is_confirmed() {
+    let _alone = alone();
     let (home, server) = (Home::with(&[]), Server::start());
     let pid = server.child.id().to_string();
     let words = [
@@ -433,6 +445,7 @@ fn without_the_kernels_events_the_threads_are_told_and_nothing_is_confirmed() {
 
 #[test]
 fn a_program_without_requests_is_explained_over_its_time() {
+    let _alone = alone();
     let home = Home::with(&[]);
     let mut busy = Command::new("sh")
         .args(["-c", "while :; do :; done"])
@@ -475,6 +488,7 @@ fn a_program_without_requests_is_explained_over_its_time() {
 
 #[test]
 fn an_interrupt_ends_it_early_and_what_was_seen_is_told() {
+    let _alone = alone();
     let (home, server) = (Home::with(&[]), Server::start());
     let (said, _) = server.load(|| {
         let words = [
@@ -550,6 +564,7 @@ fn can_follow() -> bool {
 
 #[test]
 fn a_neighbour_that_the_user_names_is_held_for_moments_and_goes_on_and_the_run_keeps_the_answer() {
+    let _alone = alone();
     if !can_follow() {
         return eprintln!("skipped: needs root");
     }
@@ -613,6 +628,7 @@ fn a_neighbour_that_the_user_names_is_held_for_moments_and_goes_on_and_the_run_k
 
 #[test]
 fn a_neighbour_goes_on_when_the_command_is_killed_while_it_is_held() {
+    let _alone = alone();
     if !can_follow() {
         return eprintln!("skipped: needs root");
     }
@@ -657,6 +673,7 @@ fn a_neighbour_goes_on_when_the_command_is_killed_while_it_is_held() {
 
 #[test]
 fn who_must_go_on_is_not_held() {
+    let _alone = alone();
     let (home, server) = (Home::with(&[]), Server::start());
     let (port, own) = (server.port.to_string(), server.child.id().to_string());
     for (held, says) in [
@@ -677,6 +694,7 @@ fn who_must_go_on_is_not_held() {
 
 #[test]
 fn what_is_not_there_is_said_in_one_sentence() {
+    let _alone = alone();
     let home = Home::with(&[]);
     let free = TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -714,11 +732,43 @@ fn what_is_not_there_is_said_in_one_sentence() {
     }
 }
 
+/// A process that listens and accepts nothing; it ends with this.
+struct Listening {
+    process: std::process::Child,
+    port: u16,
+}
+
+impl Listening {
+    fn start() -> Listening {
+        let script = "import socket, time\ns = socket.socket()\ns.bind(('127.0.0.1', 0))\ns.listen(5)\n\
+                      print(s.getsockname()[1], flush=True)\nwhile True: time.sleep(60)";
+        let mut process = Command::new("python3")
+            .args(["-c", script])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("python3 runs");
+        let mut line = String::new();
+        let mut told = std::io::BufReader::new(process.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut told, &mut line).unwrap();
+        let port = line.trim().parse().expect("it says at which port");
+        Listening { process, port }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 #[test]
 fn a_service_that_does_not_answer_is_told_from_an_idle_one() {
+    let _alone = alone();
     let home = Home::with(&[]);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port().to_string();
+    // A process of its own: this one has the servers of the other tests.
+    let listening = Listening::start();
+    let port = listening.port.to_string();
     let explained = |file: &str| {
         let words = ["--port", &port, "--seconds", "0.5", "-o", file];
         let said = explain(&home, &words);
@@ -728,7 +778,7 @@ fn a_service_that_does_not_answer_is_told_from_an_idle_one() {
     let idle = explained("./idle.json");
     assert!(!idle.contains("have had no answer"), "{idle}");
     assert_eq!(record(&home, "idle.json")["under_way"][0]["count"], 0);
-    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut client = TcpStream::connect(("127.0.0.1", listening.port)).unwrap();
     client.write_all(b"question\n").unwrap();
     let stuck = explained("./stuck.json");
     let first = stuck.lines().nth(1).unwrap();

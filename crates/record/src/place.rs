@@ -39,8 +39,10 @@ pub enum Place {
     DiskBesideOthers,
     /// I/O in the device.
     DiskDevice,
-    /// Another service.
+    /// Another service, which could not be followed: it, or the way to it and back.
     Peer,
+    /// Another service, of which it was seen what its process did: the way there is no part of it.
+    PeerProcess,
     /// Between the ends of a connection.
     OnTheWay,
     /// A timer.
@@ -93,7 +95,7 @@ impl Place {
             (WaitClass::UserCode | WaitClass::Timer | WaitClass::Lock, Side::Other)
                 if leaf.has(Link::Peer) =>
             {
-                Place::Peer
+                Place::PeerProcess
             }
             (WaitClass::Lock, _) => Place::Lock,
             (WaitClass::Timer, Side::Other) if leaf.has(Link::Lock) => Place::Lock,
@@ -513,7 +515,7 @@ mod tests {
                 "code of another process",
                 "",
                 &["peer billing"],
-                Place::Peer,
+                Place::PeerProcess,
                 "code of another process",
             ),
             (
@@ -521,7 +523,7 @@ mod tests {
                 "sleeping of another process",
                 "",
                 &["peer"],
-                Place::Peer,
+                Place::PeerProcess,
                 "sleeping of another process",
             ),
             (
@@ -529,7 +531,7 @@ mod tests {
                 "lock wait of another process",
                 "",
                 &["lock", "peer"],
-                Place::Peer,
+                Place::PeerProcess,
                 "lock wait of another process",
             ),
             (

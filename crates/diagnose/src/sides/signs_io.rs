@@ -332,7 +332,7 @@ pub(super) fn shaping(clues: &Clues) -> Sign {
 
 /// Another service that the path leads to.
 pub(super) fn peer(clues: &Clues) -> Sign {
-    followed(clues, &[Place::Peer], Metric::PeerWait).unwrap_or(Unknown)
+    followed(clues, &[Place::Peer, Place::PeerProcess], Metric::PeerWait).unwrap_or(Unknown)
 }
 
 pub(super) fn client_saturated(clues: &Clues) -> Sign {

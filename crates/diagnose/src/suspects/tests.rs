@@ -432,6 +432,16 @@ fn the_network_is_told_apart_by_peers_drops_overflows_and_delayed_acknowledgemen
     );
     let found = first("peer.slow", &[peer], &[]);
     assert!(names(&found, "peer.slow", "billing"));
+    // What the other process did was seen: acknowledgements that come late while it takes its time are no cause.
+    let seen: Row = (
+        Layer::Application,
+        "sleeping of another process",
+        "php-fpm",
+        &["peer"],
+        [900.0; 3],
+    );
+    let found = first("peer.slow", &[seen], &[("tcp.delayed_acks", 9000.0)]);
+    assert_eq!(status(&found, "network.delay"), Status::RuledOut);
     let mut outside = followed(&[]);
     outside.generator = Some(fingerpost_record::paths::Latency {
         count: 1000,

@@ -164,7 +164,7 @@ pub const CAUSES: &[Cause] = &[
         )
     },
     Cause {
-        places: &[Peer],
+        places: &[Peer, PeerProcess],
         moves: &[Kind::Peer],
         tells: "the path leaves by a connection of the server's own",
         thresholds: &[LONGER_WAIT, GOOD_PART],

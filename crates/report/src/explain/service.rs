@@ -176,6 +176,8 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
             Tone::Strong,
         ));
         lines.extend(of_under_way(e, None));
+        let all = e.paths.as_ref().and_then(counted_all);
+        lines.extend(all.map(|s| Line::Note(format!("{s}."), Tone::Plain)));
         return Grid {
             columns: Vec::new(),
             lines,
@@ -239,19 +241,22 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     }
 }
 
+/// Rate and latency of all requests, where they were counted.
+fn counted_all(paths: &Paths) -> Option<String> {
+    let whole = paths.whole.as_ref().filter(|w| w.latency.count > 0)?;
+    let [p50, p90, p99] = [whole.latency.p50, whole.latency.p90, whole.latency.p99].map(time);
+    Some(format!(
+        "{} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}, the longest {}: all {} of {} counted",
+        significant(whole.rate()),
+        time(whole.longest),
+        whole.latency.count,
+        time(whole.seconds)
+    ))
+}
+
 /// How many requests came, how long they took, and how that is known.
 fn figures(paths: &Paths, programs: bool, (seen, source): (&str, &str), none: &str) -> String {
-    let whole = paths.whole.as_ref().filter(|w| w.latency.count > 0);
-    let requests = whole.map(|w| {
-        let [p50, p90, p99] = [w.latency.p50, w.latency.p90, w.latency.p99].map(time);
-        format!(
-            "{} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}, the longest {}: all {} of {} counted",
-            significant(w.rate()),
-            time(w.longest),
-            w.latency.count,
-            time(w.seconds)
-        )
-    });
+    let requests = counted_all(paths);
     match (requests, programs) {
         (Some(requests), true) => format!(
             "{requests}, and none could be followed from beginning to end; this is the time of its processes, seen for \
