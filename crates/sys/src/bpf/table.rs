@@ -5,11 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::attached::info;
-use super::calls::command;
+use super::calls::{MAP_LOOKUP, MAP_UPDATE, command};
 use crate::system::there;
 
-const MAP_LOOKUP: libc::c_long = 1;
-const MAP_UPDATE: libc::c_long = 2;
 const MAP_DELETE: libc::c_long = 3;
 const MAP_NEXT: libc::c_long = 4;
 const LOOKUP_BATCH: libc::c_long = 24;
