@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use fingerpost_sys::cgroup::members;
 use fingerpost_sys::procfs::process::{Schedstat, Status};
 use fingerpost_sys::sample;
+use fingerpost_sys::subjects::Subjects;
 use fingerpost_sys::system;
-use fingerpost_workloads::Subjects;
 
 use crate::calls::{Fd, Role, fd_kind};
 

@@ -16,8 +16,8 @@ use fingerpost_sys::cgroup::{Hierarchies, members};
 use fingerpost_sys::network;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::sample;
+use fingerpost_sys::subjects::Subjects;
 use fingerpost_sys::trace::thread_cpu_seconds;
-use fingerpost_workloads::Subjects;
 
 use crate::calls::Role;
 use crate::clients::ClientGroups;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use fingerpost_workloads::WATCHER;
+use fingerpost_sys::subjects::WATCHER;
 
 use crate::calls::{self, Role, Wait, Waits};
 use crate::machine::Totals;
@@ -44,6 +44,12 @@ struct Side {
 /// With nine of a busy web server's, counts were off by a factor of five.
 const ENOUGH: u64 = 100;
 
+/// Whether a thread is a load generator's that only watches the others. A server's thread may call itself so, and is
+/// counted.
+fn watches(thread: &Thread) -> bool {
+    thread.role != Role::Server && thread.comm == WATCHER
+}
+
 /// Threads' totals (observer `threads`) and system calls' totals (observer `syscalls`) over `elapsed` seconds.
 pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, Totals) {
     let mut sides: BTreeMap<&'static str, Side> = BTreeMap::new();
@@ -53,7 +59,7 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
         .filter(|t| !is_parked(t))
         .map(|t| t.role)
         .collect();
-    for (&tid, thread) in population.threads.iter().filter(|(_, t)| t.comm != WATCHER) {
+    for (&tid, thread) in population.threads.iter().filter(|(_, t)| !watches(t)) {
         let mut c = thread.counters();
         let alive = (thread.seen[1] - thread.seen[0]).max(c.on_cpu_s + c.waiting_s);
         // The scheduler counts a wait for a CPU when it ends. A thread that never blocked and is ready is in the middle

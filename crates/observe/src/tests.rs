@@ -9,8 +9,8 @@ use fingerpost_diagnose::StepFigures;
 use fingerpost_record::cause::{CAUSES, Need};
 use fingerpost_sys::cgroup::Hierarchies;
 use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::subjects::Subjects;
 use fingerpost_sys::taskstats::Delays;
-use fingerpost_workloads::Subjects;
 
 use crate::calls::{Role, Wait};
 use crate::clients::ClientGroups;

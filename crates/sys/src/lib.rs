@@ -37,6 +37,7 @@ pub mod shm;
 pub mod sockdiag;
 pub mod spawn;
 pub mod stamps;
+pub mod subjects;
 pub mod sum;
 pub mod swap;
 pub mod system;

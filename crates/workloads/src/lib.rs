@@ -22,13 +22,10 @@ use std::time::Duration;
 
 use fingerpost_record::{Params, unstated};
 pub use fingerpost_sys::stamps::{Drained, Stamp, Stamps};
+pub use fingerpost_sys::subjects::Subjects;
 use serde::{Deserialize, Serialize};
 pub use stalls::{Doing, Reason, Stall, Threads};
 use thiserror::Error;
-
-/// The name of a load generator's thread that watches the others. It works on no transaction, and observers leave it
-/// out.
-pub const WATCHER: &str = "fp-watcher";
 
 /// Parameters of rows of a private server that was started behind other words (`taskset -c 0`, `strace`): they state
 /// them, for it is not the same server. Without any they state nothing.
@@ -51,16 +48,6 @@ pub enum WorkloadError {
     /// A setting that cannot be: a usage error.
     #[error("{0}")]
     Setting(String),
-}
-
-/// The processes of a workload, for observers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Subjects {
-    /// The server's processes (its children are found by the observer). Their threads' time is what a budget takes
-    /// apart.
-    pub servers: Vec<i32>,
-    /// The load generator's processes.
-    pub clients: Vec<i32>,
 }
 
 /// How the load generator fared during one step.

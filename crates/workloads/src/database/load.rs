@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_sys::affinity;
 use fingerpost_sys::stamps::{ThreadWriter, Writer};
+use fingerpost_sys::subjects::WATCHER;
 use fingerpost_sys::trace::monotonic_ns;
 
 use crate::database::connection::{Connection, QueryError, Target, Turns};
@@ -20,7 +21,7 @@ use crate::database::open::open;
 use crate::database::stalls;
 use crate::database::watch::{Progress, Watched, watch};
 use crate::histogram::Histogram;
-use crate::{ClientReport, Step, WATCHER, quantile};
+use crate::{ClientReport, Step, quantile};
 
 /// Throughput is told in stretches of this length …
 const STRETCH: Duration = Duration::from_millis(100);
