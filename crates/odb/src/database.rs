@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fingerpost_sys::lmdb::{Env, Mode, Snapshot};
+use fingerpost_lmdb::{Env, Mode, Snapshot};
 
 use crate::engine::{
     Change, Engine, FORMAT_KEY, Keys, Layout, Reader, Store, Tables, View, Writer,

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use fingerpost_sys::lmdb::{Env, Mode, Snapshot, Write};
+use fingerpost_lmdb::{Env, Mode, Snapshot, Write};
 use rustix::io::Errno;
 
 use crate::engine::{Change, View};

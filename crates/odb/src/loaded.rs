@@ -8,7 +8,7 @@
 //! The price is a snapshot that is held between requests: pages that a writer frees meanwhile are used again only after
 //! the next request.
 
-use fingerpost_sys::lmdb::{Place, Snapshot};
+use fingerpost_lmdb::{Place, Snapshot};
 
 use crate::engine::{Piece, Reader};
 use crate::names::{Name, Names};

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use fingerpost_sys::lmdb::Mode;
+use fingerpost_lmdb::Mode;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, params};
 use self_cell::self_cell;
 

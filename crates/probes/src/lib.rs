@@ -3,6 +3,8 @@
 //! A probe is one small measured operation in its own small process. The process is this same binary, dispatched by
 //! [`child::dispatch`] before anything else runs; [`protocol`] is what it says to the parent that started it.
 
+#![allow(unsafe_code)]
+
 mod bandwidth;
 mod call;
 pub mod child;

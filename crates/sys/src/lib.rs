@@ -1,7 +1,9 @@
-//! Thin safe wrappers over the kernel. `unsafe` lives here and in the probes, nowhere else.
+//! Thin safe wrappers over the kernel. `unsafe` lives here, in the probes and in the binding to LMDB (`lmdb`), nowhere else.
 //!
 //! Parsers take text, so that they are tested on made-up `/proc` files; readers that open the files stand beside them.
 //! An `io::Error` is what the kernel said, where a function says no more of it.
+
+#![allow(unsafe_code)]
 
 pub mod affinity;
 pub mod audit;
@@ -19,7 +21,6 @@ pub mod jail;
 pub mod journal;
 pub mod kallsyms;
 pub mod listening;
-pub mod lmdb;
 pub mod loopdev;
 pub mod map;
 pub mod memory;

@@ -24,6 +24,7 @@ fn work(size: u64) {
 }
 
 /// A mapping of its own for each: an allocator would hand out memory that was touched before.
+#[allow(unsafe_code)]
 fn touch(bytes: usize, page: usize) {
     // SAFETY: a new anonymous mapping, touched only within its bounds, and unmapped once.
     unsafe {

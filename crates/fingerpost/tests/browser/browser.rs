@@ -127,6 +127,7 @@ fn driver() -> (Child, u16) {
 
 impl Browser {
     /// Starts one.
+    #[allow(unsafe_code)]
     fn start() -> Browser {
         static END: Once = Once::new();
         // SAFETY: the function is one of this program, which stays loaded, and does not unwind into C: Rust aborts

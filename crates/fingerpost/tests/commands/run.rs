@@ -6,6 +6,7 @@ use std::process::Stdio;
 use crate::common::{Home, Said, until};
 use fingerpost_record::descriptor::{Descriptor, HostDependence, table};
 use fingerpost_record::{Outcome, Run, load};
+use rustix::process::{Pid, Signal, kill_process};
 
 fn parse(said: &Said) -> Run {
     load::from_slice(said.out.as_bytes(), "standard output").unwrap()
@@ -181,9 +182,8 @@ fn an_interrupted_run_keeps_what_it_had_and_says_so() {
     until("a measurement is written", || measured().is_some());
     // Two at once, as from `timeout`, which signals the command and then its group: they are one. Two kinds, as two of
     // one kind may merge.
-    for signal in [libc::SIGTERM, libc::SIGINT] {
-        // SAFETY: the process is our own child, not yet reaped.
-        unsafe { libc::kill(child.id() as i32, signal) };
+    for signal in [Signal::TERM, Signal::INT] {
+        kill_process(Pid::from_child(&child), signal).unwrap();
     }
     let (mut out, mut err) = (String::new(), String::new());
     child

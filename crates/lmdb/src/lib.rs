@@ -1,9 +1,11 @@
-//! The binding to LMDB's library, with what a reader needs to be fast: a transaction that is renewed instead of begun
-//! anew, and places in the map that stay known for as long as their snapshot lasts. How a file of ours is opened is
-//! the object database's to say.
+//! The binding to LMDB's library, and nothing else, with what a reader needs to be fast: a transaction that is renewed
+//! instead of begun anew, and places in the map that stay known for as long as their snapshot lasts. How a file of ours
+//! is opened is the object database's to say.
 //!
 //! A file that another program changes while it is mapped, or one that was damaged on purpose, can end the process with
 //! a signal: LMDB trusts its pages. Open files that you made.
+
+#![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
 use std::io;
