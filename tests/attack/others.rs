@@ -360,7 +360,7 @@ fn a_strangers_process_group_is_not_killed() {
         .process_group(0)
         .spawn()
         .unwrap();
-    let boot = fingerpost_sys::journal::boot_id();
+    let boot = fingerpost_undo::journal::boot_id();
     let kill =
         |pgid: u32| format!(r#""undo":"kill_group","pgid":{pgid},"start":12345,"boot":{boot:?}}}"#);
     let area = tmp.path().join("fingerpost-0123456789abcdef");

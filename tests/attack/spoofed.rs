@@ -226,7 +226,7 @@ fn a_listener_of_another_user_is_not_the_service_of_that_port() {
 #[test]
 fn a_directory_that_only_looks_like_a_control_group_is_none() {
     let home = Home::new();
-    let victim = Program::start(&home, "victim", fingerpost_sys::owned::uid(), None);
+    let victim = Program::start(&home, "victim", fingerpost_sys::system::uid(), None);
     // A relative path means what lies here, and here is where others can write.
     fs::create_dir_all(home.path("system.slice/db.service")).unwrap();
     home.write("system.slice/db.service/cgroup.procs", victim.pid() + "\n");
@@ -248,7 +248,7 @@ fn a_directory_that_only_looks_like_a_control_group_is_none() {
         );
     }
     let pid = victim.pid();
-    let service = Program::start(&home, "service", fingerpost_sys::owned::uid(), None);
+    let service = Program::start(&home, "service", fingerpost_sys::system::uid(), None);
     let words = [
         "explain",
         "--pid",

@@ -13,7 +13,7 @@ use fingerpost_measure::{Slice, estimate};
 use fingerpost_probes::flops::compilers;
 use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
 use fingerpost_record::{Host, Instrument, Outcome, Profile, Run, SCHEMA, Tool};
-use fingerpost_sys::scratch::{self, Scratch};
+use fingerpost_undo::scratch::{self, Scratch};
 
 use crate::executor::ProcessExecutor;
 use crate::exit::say;

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         return status;
     }
     // And so is the process that undoes what a killed run changed.
-    if let Some(status) = fingerpost_sys::guardian::dispatch() {
+    if let Some(status) = fingerpost_undo::guardian::dispatch() {
         return status;
     }
     // A shell asks what the word at the cursor may be.

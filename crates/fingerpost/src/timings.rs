@@ -12,7 +12,7 @@ use fingerpost_measure::{Slice, estimate};
 use fingerpost_record::progress::Event;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Params, suggest};
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 
 use crate::executor::ProcessExecutor;
 use crate::exit::{say, usage};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fingerpost_sys::owned::random_name;
+use fingerpost_sys::random::random_name;
 use fingerpost_sys::system;
 use serde::Serialize;
 

@@ -25,7 +25,7 @@ pub struct Context<'a> {
     /// Seed of every random choice.
     pub seed: u64,
     /// A private directory that is removed afterwards, also after a kill.
-    pub scratch: &'a mut fingerpost_sys::scratch::Scratch,
+    pub scratch: &'a mut fingerpost_undo::scratch::Scratch,
     /// CPUs that may be used.
     pub cpus: &'a [usize],
     /// Words put before a private server's command (`taskset -c 0`).

@@ -13,8 +13,9 @@ use fingerpost_labs::deciding::levers::{Act, Lever, Pulled, Scope, levers};
 use fingerpost_record::Change;
 use fingerpost_sys::cgroup::{Controller, Group};
 use fingerpost_sys::child::signal;
-use fingerpost_sys::scratch::Scratch;
-use fingerpost_sys::{affinity, guardian, sample, threads, trace};
+use fingerpost_sys::{affinity, sample, threads, trace};
+use fingerpost_undo::guardian;
+use fingerpost_undo::scratch::Scratch;
 use fingerpost_workloads::Subjects;
 use libtest_mimic::{Arguments, Failed, Trial};
 

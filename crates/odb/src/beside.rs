@@ -15,7 +15,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::map;
-use fingerpost_sys::owned::{self, Dir, uid};
+use fingerpost_sys::system::uid;
+use fingerpost_undo::owned::{self, Dir};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 

@@ -12,7 +12,8 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 
-use fingerpost_sys::owned::{self, Dir};
+use fingerpost_sys::random::{is_random_name, random_name};
+use fingerpost_undo::owned::{self, Dir};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -48,8 +49,8 @@ impl New {
         };
         let parent = Dir::named(directory_of(file)).map_err(failed())?;
         clear_leftovers(&parent);
-        let dir_name = owned::random_name(DIRECTORY).map_err(failed())?;
-        let inner = owned::random_name(FILE).map_err(failed())?;
+        let dir_name = random_name(DIRECTORY).map_err(failed())?;
+        let inner = random_name(FILE).map_err(failed())?;
         let dir = parent.make(&dir_name, 0o700).map_err(failed())?;
         let made = owned::try_lock(&dir).and_then(|_| make(&dir, &inner));
         match made {
@@ -148,10 +149,7 @@ fn make(dir: &Dir, name: &str) -> io::Result<File> {
 /// import does not make, because a directory that others write to can hold anything under such a name.
 fn clear_leftovers(parent: &Dir) {
     let names = parent.names().unwrap_or_default();
-    for name in names
-        .iter()
-        .filter(|name| owned::is_random_name(name, DIRECTORY))
-    {
+    for name in names.iter().filter(|name| is_random_name(name, DIRECTORY)) {
         let Ok(dir) = parent.private(name) else {
             continue;
         };
@@ -161,7 +159,7 @@ fn clear_leftovers(parent: &Dir) {
         let inside: Vec<OsString> = dir.names().unwrap_or_default();
         if inside
             .iter()
-            .all(|name: &OsString| owned::is_random_name(OsStr::new(name), FILE))
+            .all(|name: &OsString| is_random_name(OsStr::new(name), FILE))
         {
             for file in inside {
                 let _ = rustix::fs::unlinkat(&dir, &*file, AtFlags::empty());

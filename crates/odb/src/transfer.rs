@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fingerpost_sys::owned::Dir;
+use fingerpost_undo::owned::Dir;
 use rustix::fs::{Mode, OFlags};
 
 use crate::database::Database;

@@ -63,7 +63,8 @@ impl Autogroup {
         Ok(())
     }
 
-    pub(crate) fn is_plausible(&self) -> bool {
+    /// Whether it is one that a look can have made.
+    pub fn is_plausible(&self) -> bool {
         self.pid > 1 && (-20..=19).contains(&self.nice) && self.boot.len() <= 64
     }
 }

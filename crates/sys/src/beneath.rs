@@ -122,7 +122,7 @@ impl Root {
 }
 
 /// What is in an open directory. Some file systems do not tell what a name stands for.
-pub(crate) fn entries(dir: BorrowedFd) -> io::Result<Names> {
+pub fn entries(dir: BorrowedFd) -> io::Result<Names> {
     let entries = rustix::fs::Dir::read_from(dir)?
         .map(|e| e.map(|e| (e.file_name().to_bytes().to_vec(), e.file_type())));
     let mut names = entries.collect::<Result<Names, Errno>>()?;
@@ -132,7 +132,7 @@ pub(crate) fn entries(dir: BorrowedFd) -> io::Result<Names> {
 
 /// Opens what lies below a directory, whoever owns the steps of the path: none leads out, and links are followed only
 /// where asked for.
-pub(crate) fn open_below(
+pub fn open_below(
     dir: BorrowedFd,
     path: &Path,
     flags: OFlags,

@@ -37,6 +37,21 @@ pub fn die_with_parent(command: &mut Command) -> &mut Command {
     }
 }
 
+/// Puts the child into a session of its own, with all signals blocked: a kill of our group passes it by, and nothing but
+/// SIGKILL and SIGSTOP ends or stops it.
+pub fn apart(command: &mut Command) -> &mut Command {
+    // SAFETY: the closure runs between fork and exec and calls only functions that are async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            // Blocked signals stay so across exec.
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+            done(libc::setsid()).map(drop)
+        })
+    }
+}
+
 /// Ends this process at once with a status: nothing is dropped, flushed or unwound, and no thread is waited for.
 pub fn leave(status: i32) -> ! {
     // SAFETY: _exit takes a plain number and does not return.
@@ -138,7 +153,7 @@ pub fn marked(scratch: &Path) -> Vec<i32> {
             return false;
         };
         soft == limit
-            || hard < limit && owned_by(*pid, crate::owned::uid()) && {
+            || hard < limit && owned_by(*pid, crate::system::uid()) && {
                 let file = format!("/proc/{pid}/environ");
                 bounded::of_memory(file.as_ref(), LONGEST_ENVIRONMENT)
                     .is_ok_and(|all| all.split(|b| *b == 0).any(|entry| entry == mark))
@@ -184,7 +199,7 @@ pub fn kill_marked(scratch: &Path) -> io::Result<()> {
         }
         let (ours, strange): (Vec<i32>, Vec<i32>) = pids
             .into_iter()
-            .partition(|pid| early.contains(pid) || owned_by(*pid, crate::owned::uid()));
+            .partition(|pid| early.contains(pid) || owned_by(*pid, crate::system::uid()));
         strange.into_iter().for_each(kill);
         ours
     })
@@ -292,7 +307,7 @@ pub fn wait_deadline(child: &mut Child, deadline: Instant) -> io::Result<Option<
 }
 
 /// Looks again and again, ever more rarely, until there is something to see, or until this time.
-pub(crate) fn look_until<T>(
+pub fn look_until<T>(
     end: Instant,
     mut look: impl FnMut() -> io::Result<Option<T>>,
 ) -> io::Result<Option<T>> {

@@ -1,7 +1,5 @@
 //! Loop devices: a file as a block device.
 
-mod attach;
-
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -10,8 +8,6 @@ use std::path::{Path, PathBuf};
 
 use crate::procfs::Paths;
 use crate::system::{done, unless};
-
-pub use attach::{Attached, attach};
 
 // linux/loop.h
 const LOOP_SET_FD: libc::Ioctl = 0x4C00;
@@ -22,7 +18,7 @@ const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 
 /// Finds a free device, and tells whether asking made it, so that it should go again. When all are taken the kernel
 /// makes one.
-fn find_free() -> io::Result<(PathBuf, bool)> {
+pub fn find_free() -> io::Result<(PathBuf, bool)> {
     let before = numbers();
     let number = control(LOOP_CTL_GET_FREE, 0)?;
     Ok((
@@ -31,8 +27,8 @@ fn find_free() -> io::Result<(PathBuf, bool)> {
     ))
 }
 
-/// Fails with `EBUSY` when somebody else took the device meanwhile.
-fn put_behind(device: &Path, backing: &Path) -> io::Result<()> {
+/// Puts a file behind a device. Fails with `EBUSY` when somebody else took the device meanwhile.
+pub fn put_behind(device: &Path, backing: &Path) -> io::Result<()> {
     let file = OpenOptions::new().read(true).write(true).open(backing)?;
     let device = OpenOptions::new().read(true).write(true).open(device)?;
     // SAFETY: both descriptors are open; the kernel takes its own reference to the file.

@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::owned;
+use crate::system;
 
 /// Leaves out of `PATH`, for this process and what it starts, what is relative, and for root also directories that
 /// others can change. Gives those of them that are there, to be told.
@@ -21,7 +21,7 @@ pub fn harden() -> Vec<PathBuf> {
     let Some(path) = env::var_os("PATH") else {
         return Vec::new();
     };
-    let (kept, left_out) = parted(&path, owned::uid() == 0);
+    let (kept, left_out) = parted(&path, system::uid() == 0);
     if !left_out.is_empty() {
         // SAFETY: the caller has started no other thread that could read the environment meanwhile.
         unsafe { env::set_var("PATH", kept) };
@@ -47,7 +47,7 @@ pub fn harden_libraries() -> Vec<&'static str> {
         let Some(value) = env::var_os(name) else {
             continue;
         };
-        let (kept, left_out) = libraries(&value, FILES.contains(&name), owned::uid() == 0);
+        let (kept, left_out) = libraries(&value, FILES.contains(&name), system::uid() == 0);
         if left_out.is_empty() {
             continue;
         }
@@ -107,7 +107,8 @@ fn is_trusted(dir: &Path) -> bool {
         .and_then(|text| text.parse::<u32>().ok());
     let safe = |place: &Path, last: bool| {
         place.metadata().is_ok_and(|meta| {
-            let owner = meta.uid() == 0 || meta.uid() == owned::uid() || Some(meta.uid()) == caller;
+            let owner =
+                meta.uid() == 0 || meta.uid() == system::uid() || Some(meta.uid()) == caller;
             // In a sticky directory others cannot replace what is ours: it may lie on the way. But they can add, so it
             // may not be the last.
             let harmless = meta.mode() & 0o1000 != 0 && !last;

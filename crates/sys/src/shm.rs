@@ -46,7 +46,7 @@ mod tests {
         // SAFETY: shmget takes plain numbers.
         let id = unsafe { libc::shmget(key, 4096, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
         assert!(id >= 0, "{}", io::Error::last_os_error());
-        let user = crate::owned::uid();
+        let user = crate::system::uid();
         remove_segment(key + 1, id, user).unwrap();
         remove_segment(key, id, user + 1).unwrap();
         assert!(exists(id));

@@ -13,6 +13,11 @@ pub fn ticks_per_second() -> u64 {
     constant(libc::_SC_CLK_TCK, 100)
 }
 
+/// The user as whom we work.
+pub fn uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Whether this process has root's rights.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -37,7 +42,7 @@ pub(crate) fn done<T: Default + PartialOrd>(result: T) -> io::Result<T> {
 }
 
 /// The result of a call, of which these errors say that there was nothing to do.
-pub(crate) fn unless<T: Default>(result: io::Result<T>, well: &[i32]) -> io::Result<T> {
+pub fn unless<T: Default>(result: io::Result<T>, well: &[i32]) -> io::Result<T> {
     match result {
         Err(e) if e.raw_os_error().is_some_and(|code| well.contains(&code)) => Ok(T::default()),
         other => other,
@@ -45,7 +50,7 @@ pub(crate) fn unless<T: Default>(result: io::Result<T>, well: &[i32]) -> io::Res
 }
 
 /// What was found, if it is there.
-pub(crate) fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+pub fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     unless(result.map(Some), &[libc::ENOENT])
 }
 

@@ -180,8 +180,13 @@ impl Before {
         changed_threads(found, |pid| of(pid), &self.to, &known)
     }
 
+    /// How many threads it is of.
+    pub fn threads(&self) -> usize {
+        self.was.len()
+    }
+
     /// Whether it is one that [`Before::look`] can have made.
-    pub(crate) fn is_plausible(&self) -> bool {
+    pub fn is_plausible(&self) -> bool {
         let thread =
             |w: &Was| w.pid > 1 && w.tid > 1 && w.had.is_plausible() && w.had.is_like(&self.to);
         self.boot.len() <= 64

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fingerpost_record::secret;
-use fingerpost_sys::scratch;
+use fingerpost_undo::scratch;
 use rustix::fs::{Mode, OFlags};
 
 /// As much of what a server said last is looked at; it may write without end.

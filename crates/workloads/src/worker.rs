@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::child;
-use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_undo::scratch::{Scratch, Server};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;

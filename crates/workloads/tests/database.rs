@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_record::{Param, Params};
 use fingerpost_sys::child;
-use fingerpost_sys::scratch::{Scratch, sweep_in};
+use fingerpost_undo::scratch::{Scratch, sweep_in};
 use fingerpost_workloads::database::options::Options;
 use fingerpost_workloads::database::{self, Database};
 use fingerpost_workloads::desktop::{Desktop, Task};

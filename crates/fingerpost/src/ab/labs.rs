@@ -16,8 +16,8 @@ use fingerpost_labs::Lab;
 use fingerpost_measure::course::{Extent, Interleaved, Turn};
 use fingerpost_measure::estimate;
 use fingerpost_record::{Measurement, Outcome, Params, Process, Run, load, secret};
-use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, task};
+use fingerpost_undo::scratch::Scratch;
 
 use super::pair::differing;
 use super::setting::{Setting, Thp};

@@ -8,7 +8,7 @@ use fingerpost_measure::pairs::{self, PairState};
 use fingerpost_measure::rounds::{Effort, Executor, JobState, Listener};
 use fingerpost_measure::{Center, Slice};
 use fingerpost_record::{Better, Measurement, kept_values};
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 
 use super::setting::{Setting, Thp};
 use super::thp::Switch;

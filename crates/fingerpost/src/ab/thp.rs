@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use fingerpost_sys::journal::Undo;
-use fingerpost_sys::scratch::{Scratch, Ticket};
+use fingerpost_undo::journal::Undo;
+use fingerpost_undo::scratch::{Scratch, Ticket};
 
 use super::setting::{Setting, Thp};
 use crate::exit::usage;

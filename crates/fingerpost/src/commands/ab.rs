@@ -10,7 +10,7 @@ use fingerpost_probes::flops::compilers::{self, Compile};
 use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::{Profile, Run, SCHEMA, Tool};
 use fingerpost_report::{Format, compare as view};
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 
 use crate::ab::setting::Setting;
 use crate::ab::{self, Options, pair};

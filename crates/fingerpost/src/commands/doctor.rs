@@ -13,9 +13,10 @@ use fingerpost_record::text::{clean, counted};
 use fingerpost_report::grid::{Grid, Line};
 use fingerpost_report::style::Tone;
 use fingerpost_report::{Style, wrap};
+use fingerpost_sys::affinity;
 use fingerpost_sys::cgroup::Hierarchies;
 use fingerpost_sys::procfs::Paths;
-use fingerpost_sys::{affinity, scratch};
+use fingerpost_undo::scratch;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 

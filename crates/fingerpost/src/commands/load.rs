@@ -11,7 +11,7 @@ use fingerpost_labs::{LabError, Sink as _};
 use fingerpost_record::archive::checked_label;
 use fingerpost_record::{Outcome, Param, Params, Run, secret, suggest};
 use fingerpost_report::Format;
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 use fingerpost_workloads::Workload;
 use fingerpost_workloads::database::Database;
 use fingerpost_workloads::database::options::{Engine, Options};

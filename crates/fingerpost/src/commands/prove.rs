@@ -12,8 +12,8 @@ use fingerpost_labs::prove::{self, Course, PLANTS, Plant, Proof, Result as Verdi
 use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::{Profile, suggest};
 use fingerpost_sys::child::{self, Output};
-use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{network, system, task};
+use fingerpost_undo::scratch::Scratch;
 use wildmatch::WildMatch;
 
 use crate::ab::pair;

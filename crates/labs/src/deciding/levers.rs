@@ -12,11 +12,11 @@ use fingerpost_diagnose::deciding::Offer;
 use fingerpost_record::Change;
 use fingerpost_sys::autogroup::Autogroup;
 use fingerpost_sys::cgroup::{Hierarchies, Setting, Weights, members, write_setting};
-use fingerpost_sys::journal::{Undo, boot_id};
 use fingerpost_sys::procfs::{Paths, parse_list};
-use fingerpost_sys::scratch::{Scratch, Ticket};
 use fingerpost_sys::threads::{Before, To, with_descendants};
 use fingerpost_sys::{child, sample, system, trace};
+use fingerpost_undo::journal::{Undo, boot_id};
+use fingerpost_undo::scratch::{Scratch, Ticket};
 use fingerpost_workloads::Subjects;
 
 /// The nice value of what comes first.

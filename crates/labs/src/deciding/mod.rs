@@ -14,9 +14,9 @@ use fingerpost_diagnose::deciding::{
     Course, Offer, Planned, Policy, course as course_of, plan, verdict,
 };
 use fingerpost_record::{Answer, Asked, Experiment, Finding, Measure, Params, Profile};
-use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::trace::monotonic_ns;
 use fingerpost_sys::turn::{NoTurn, Turn};
+use fingerpost_undo::scratch::Scratch;
 use fingerpost_workloads::{Stamps, Workload};
 
 use self::course::{Executor, Over, carry_out};

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fingerpost_diagnose::deciding::{Offer, Planned, Policy, course as course_of, plan};
 use fingerpost_observe::follow::Counter;
 use fingerpost_record::{Answer, Asked, Change, Experiment, Finding, Measure, Params};
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 use fingerpost_workloads::Subjects;
 
 use super::course::{Over, carry_out};

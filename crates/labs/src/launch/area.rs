@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fingerpost_sys::cgroup::{Hierarchies, Throttle};
-use fingerpost_sys::journal::Undo;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::procfs::memory::SwapArea;
-use fingerpost_sys::scratch::{Scratch, Ticket};
 use fingerpost_sys::{loopdev, swap, system, zram};
+use fingerpost_undo::journal::Undo;
+use fingerpost_undo::scratch::{Scratch, Ticket};
 
 use super::placement::{Part, Placement};
 use super::pressure::undo_all;
@@ -130,7 +130,7 @@ impl Areas {
     }
 
     fn attach(&mut self, scratch: &mut Scratch, backing: &Path) -> Result<PathBuf, String> {
-        let attached = loopdev::attach(scratch, backing)
+        let attached = fingerpost_undo::loopdev::attach(scratch, backing)
             .map_err(|e| format!("cannot make a loop device over {}: {e}", backing.display()))?;
         self.tickets.push(attached.ticket);
         Ok(attached.device)

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 use fingerpost_record::secret;
 use fingerpost_sys::spawn::{Process, Spawn};
-use fingerpost_sys::{child, memory, scratch, system, wait};
+use fingerpost_sys::{child, memory, system, wait};
+use fingerpost_undo::scratch;
 use fingerpost_workloads::server_dir::tail;
 use regex_lite::Regex;
 

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use fingerpost_sys::cgroup::{Controller, Group, Hierarchies, Throttle};
-use fingerpost_sys::journal::Undo;
 use fingerpost_sys::memory::Pinned;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::procfs::memory::{Meminfo, parse_counters};
-use fingerpost_sys::scratch::{Scratch, Ticket};
+use fingerpost_undo::journal::Undo;
+use fingerpost_undo::scratch::{Scratch, Ticket};
 
 /// Less than this and no application starts.
 const LEAST: u64 = 16 << 20;

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::cgroup::Throttle;
-use fingerpost_sys::journal::Undo;
 use fingerpost_sys::procfs::Paths;
-use fingerpost_sys::scratch::Scratch;
-use fingerpost_sys::{child, files, swap, system};
+use fingerpost_sys::{child, swap, system};
+use fingerpost_undo::files;
+use fingerpost_undo::journal::Undo;
+use fingerpost_undo::scratch::Scratch;
 use fingerpost_workloads::server_dir::{self, Account};
 
 use super::area::Areas;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fingerpost_sys::cgroup::{CgroupError, Controller, Group, Hierarchies, Throttle};
-use fingerpost_sys::journal::Undo;
 use fingerpost_sys::procfs::Paths;
-use fingerpost_sys::scratch::{Scratch, Ticket};
 use fingerpost_sys::{network, swap};
+use fingerpost_undo::journal::Undo;
+use fingerpost_undo::scratch::{Scratch, Ticket};
 use fingerpost_workloads::planted::surroundings::Surroundings;
 use fingerpost_workloads::rehearsal::{Recipe, Rehearsal, Worker, neighbour};
 use fingerpost_workloads::{WorkloadError, worker};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_record::{Finding, Host, Params};
-use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
+use fingerpost_undo::scratch::Scratch;
 use fingerpost_workloads::rehearsal::{NAME, Rehearsal};
 use fingerpost_workloads::{Workload, WorkloadError};
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use fingerpost_record::Params;
 use fingerpost_record::unstated::DIR_FS;
-use fingerpost_sys::journal::Undo;
-use fingerpost_sys::scratch::Ticket;
-use fingerpost_sys::{child, loopdev, mount, system};
+use fingerpost_sys::{child, mount, system};
+use fingerpost_undo::journal::Undo;
+use fingerpost_undo::scratch::Ticket;
 
 use super::settings::Settings;
 use crate::lab::file_system;
@@ -132,7 +132,7 @@ fn on_image(kind: &str, context: &mut Context) -> Result<Place, LabError> {
             .and_then(|f| f.set_len(IMAGE))
             .map_err(|e| failed("no image", e))?;
         make_filesystem(kind, &image)?;
-        let attached = loopdev::attach(context.scratch, &image)
+        let attached = fingerpost_undo::loopdev::attach(context.scratch, &image)
             .map_err(|e| LabError::Missing(format!("no loop device can be had: {e}")))?;
         tickets.push(attached.ticket);
         tickets.push(

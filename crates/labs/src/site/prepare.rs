@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fingerpost_odb::Store;
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 use fingerpost_workloads::site::tree::{self, Page, Plan};
 use fingerpost_workloads::site::{Access, making};
 

@@ -7,7 +7,7 @@ use super::analysis::{MEMORY, MET};
 use fingerpost_record::Param;
 use fingerpost_record::params::named;
 use fingerpost_sys::cgroup::Throttle;
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 
 use crate::LabError;
 use crate::launch::pressure::MemoryGroup;

@@ -13,8 +13,7 @@ pub mod usage;
 
 pub use group::{CgroupError, Group, Place, Throttle, remove_directory};
 pub use read::{Hierarchies, Limits, Throttling, Throttlings};
-pub use setting::{Setting, Weights, write_setting};
-pub(crate) use setting::{is_of_groups, is_setting};
+pub use setting::{Setting, Weights, is_of_groups, is_setting, write_setting};
 
 /// The version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -143,7 +143,7 @@ pub fn write_setting(file: &Path, value: &str) -> io::Result<()> {
 }
 
 /// Whether a file system is one of control groups.
-pub(crate) fn is_of_groups(found: &StatFs) -> bool {
+pub fn is_of_groups(found: &StatFs) -> bool {
     // The type's width and sign differ between architectures.
     #[allow(clippy::unnecessary_cast)]
     let kind = found.f_type as u64;
@@ -151,7 +151,7 @@ pub(crate) fn is_of_groups(found: &StatFs) -> bool {
 }
 
 /// Whether a journal may say that a file of a group held this.
-pub(crate) fn is_setting(file: &str, content: &str) -> bool {
+pub fn is_setting(file: &str, content: &str) -> bool {
     let number = |text: &str| {
         !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit())
     };

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::members::{Found, container, find_in, most, texts, user_of};
-use crate::owned;
+use crate::system;
 
 /// Who made a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ impl Maker {
     pub fn is_foreign(self) -> bool {
         match self {
             Maker::System => false,
-            Maker::User(uid) => uid != owned::uid(),
+            Maker::User(uid) => uid != system::uid(),
             Maker::Within => true,
         }
     }
@@ -259,7 +259,7 @@ mod tests {
     fn who_else_could_have_made_it_is_foreign() {
         assert!(!Maker::System.is_foreign() && Maker::Within.is_foreign());
         assert!(
-            !Maker::User(owned::uid()).is_foreign() && Maker::User(owned::uid() + 1).is_foreign()
+            !Maker::User(system::uid()).is_foreign() && Maker::User(system::uid() + 1).is_foreign()
         );
     }
 }

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::{MOST, To, changed_threads, processes, until_none};
 use crate::cgroup::members;
 use crate::procfs::process::{Stat, Status};
-use crate::{child, owned, sample, system};
+use crate::random::random_name;
+use crate::{child, sample, system};
 
 /// Marks begin here; nobody sets such a limit by hand ([`child::mark_limit`]).
 const LEAST_MARK: u64 = 1 << 61;
@@ -49,7 +50,7 @@ impl Kin {
     /// # Errors
     /// A sentence: no random number could be had.
     pub(super) fn of(pids: &BTreeSet<i32>) -> Result<Kin, String> {
-        let name = owned::random_name("").map_err(|e| format!("no mark could be made: {e}"))?;
+        let name = random_name("").map_err(|e| format!("no mark could be made: {e}"))?;
         let mark = child::mark_limit(name.as_ref());
         let mut kin = Kin {
             since: ticks_now(),
@@ -207,7 +208,8 @@ impl Left {
         result
     }
 
-    pub(crate) fn is_plausible(&self) -> bool {
+    /// Whether it is one that [`super::Before::undo`] can have left.
+    pub fn is_plausible(&self) -> bool {
         self.boot.len() <= 64
             && self.to.is_plausible()
             && self.had.is_plausible()

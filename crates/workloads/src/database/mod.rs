@@ -37,9 +37,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fingerpost_record::Params;
-use fingerpost_sys::scratch::{Scratch, Server, Ticket};
+use fingerpost_sys::child;
 use fingerpost_sys::stamps::Stamps;
-use fingerpost_sys::{child, files};
+use fingerpost_undo::files;
+use fingerpost_undo::scratch::{Scratch, Server, Ticket};
 
 use crate::database::connection::{Protocol, Target};
 pub use crate::database::messages::Imported;

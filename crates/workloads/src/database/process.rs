@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::stamps::Stamps;
+use fingerpost_undo::scratch::Scratch;
 
 use crate::WorkloadError::{self, Failed};
 use crate::database::connection::Target;

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 use task::{Answer, Order};
 pub use task::{Task, Turns};
 

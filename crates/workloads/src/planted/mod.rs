@@ -22,7 +22,7 @@ use std::time::Duration;
 use fingerpost_record::Params;
 use fingerpost_sys::child;
 use fingerpost_sys::procfs::bounded;
-use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_undo::scratch::{Scratch, Server};
 
 use self::client::{BEGUN, Order};
 use self::script::Script;

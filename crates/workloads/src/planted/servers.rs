@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 
-use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_undo::scratch::{Scratch, Server};
 use serde::{Deserialize, Serialize};
 
 use super::surroundings::Surroundings;

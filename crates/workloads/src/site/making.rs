@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fingerpost_odb::{Store, transfer};
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 
 use crate::WorkloadError::{self, Failed};
 use crate::worker::{self, Ended, Link, NoAnswer};

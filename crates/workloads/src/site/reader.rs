@@ -10,8 +10,8 @@ use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::sum;
+use fingerpost_undo::scratch::Scratch;
 
 use super::access::{Access, Contestant};
 use super::tree::{self, Page};

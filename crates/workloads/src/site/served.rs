@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fingerpost_odb::{Database, Error, Reader, percent};
-use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_undo::scratch::{Scratch, Server};
 
 use super::access::Access;
 use super::tree::Page;

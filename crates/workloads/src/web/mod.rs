@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fingerpost_record::Params;
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 
 use self::kernel::Scheduled;
 use self::pool::Pool;

@@ -3,8 +3,8 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::stamps::Stamps;
+use fingerpost_undo::scratch::Scratch;
 
 use super::generator;
 use super::protocol::{Load, Order, Reply, Report, now_ns};

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::scratch::{self, Scratch};
+use fingerpost_undo::scratch::{self, Scratch};
 
 use super::apache::{self, Mpm};
 use super::http::{HeadCache, Parser, Progress};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::scratch::{Scratch, sweep_in};
+use fingerpost_undo::scratch::{Scratch, sweep_in};
 use fingerpost_workloads::Workload;
 use fingerpost_workloads::web::{Web, missing};
 use libtest_mimic::Trial;

@@ -213,7 +213,7 @@ fn prefix() {
     let base = tempfile::tempdir().unwrap();
     crate::support::open_to_pass(base.path());
     let mut scratch =
-        fingerpost_sys::scratch::Scratch::create_in(&base.path().join("scratch")).unwrap();
+        fingerpost_undo::scratch::Scratch::create_in(&base.path().join("scratch")).unwrap();
     let words = ["env".to_owned(), "FINGERPOST_TEST=prefix".to_owned()];
     let mut web = fingerpost_workloads::web::Web::new(
         settings(&[("connections", "1")]),

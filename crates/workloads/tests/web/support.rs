@@ -6,7 +6,7 @@ use std::panic::{UnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use fingerpost_record::{Param, Params};
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 use fingerpost_workloads::web::Web;
 use fingerpost_workloads::web::settings::Settings;
 use fingerpost_workloads::{Step, Workload, WorkloadError};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use fingerpost_record::open;
 use fingerpost_sys::cgroup::members;
-use fingerpost_sys::owned;
+use fingerpost_undo::owned;
 use serde::Deserialize;
 
 use crate::exit::say;

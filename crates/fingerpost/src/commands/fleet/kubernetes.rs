@@ -11,7 +11,7 @@ use fingerpost_fleet::kubernetes::{self, Job, Phase, Pod};
 use fingerpost_fleet::wire::{self, Answer, Collector, LONGEST_LINE};
 use fingerpost_record::text::clean_short;
 use fingerpost_sys::child;
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 
 use super::pool::{self, Event};
 use crate::exit::{say, usage};

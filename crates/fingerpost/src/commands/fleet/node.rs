@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use fingerpost_fleet::{nodes, slim, wire};
 use fingerpost_record::{Run, archive::write_whole, lean, text::clean_short};
 use fingerpost_sys::child;
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 
 use super::pool;
 use crate::exit::{self, Done, say, usage};

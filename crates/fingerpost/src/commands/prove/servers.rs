@@ -20,8 +20,8 @@ use fingerpost_report::Style;
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 use fingerpost_sys::child::Output;
-use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::system;
+use fingerpost_undo::scratch::Scratch;
 use serde::Serialize;
 use wildmatch::WildMatch;
 

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use fingerpost_sys::cgroup::{CgroupError, Controller, Group};
-use fingerpost_sys::journal::Undo;
-use fingerpost_sys::scratch::{Scratch, Ticket};
 use fingerpost_sys::{affinity, child};
+use fingerpost_undo::journal::Undo;
+use fingerpost_undo::scratch::{Scratch, Ticket};
 use fingerpost_workloads::WorkloadError;
 use fingerpost_workloads::planted::Planted;
 use fingerpost_workloads::planted::script::Script;
@@ -101,7 +101,7 @@ pub struct Surround {
     tickets: Vec<Ticket>,
     /// Stopped while the other side is measured.
     running: Vec<Worker>,
-    shells: Vec<fingerpost_sys::scratch::Server>,
+    shells: Vec<fingerpost_undo::scratch::Server>,
     /// Those of the running that are clients of the server.
     sessions: Vec<i32>,
     /// Bytes that the server held before its memory was limited.

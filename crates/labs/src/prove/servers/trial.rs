@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use fingerpost_compare::ratio::paired;
 use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_record::{Finding, Host, Params, Run};
-use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
+use fingerpost_undo::scratch::Scratch;
 use fingerpost_workloads::planted::servers::Engine;
 use fingerpost_workloads::planted::{Places, Planted};
 use fingerpost_workloads::{Workload, WorkloadError};
@@ -233,7 +233,7 @@ fn measured(
         runs.push(kept.into_run(outline.engine.workload(), &params(outline), course.host));
     }
     // The next trial's data goes where this one's was.
-    let gone = fingerpost_sys::files::remove_tree(&dir)
+    let gone = fingerpost_undo::files::remove_tree(&dir)
         .map_err(|e| WorkloadError::Failed(format!("{}: {e}", dir.display())));
     result.and(gone)?;
     let numbered = |(i, run): (usize, Run)| Run {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::scratch::Scratch;
 
 use super::{Home, Private, Programs, Restart, most_connections, words};
 use crate::WorkloadError;

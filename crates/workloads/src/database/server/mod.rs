@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::child;
-use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_undo::scratch::{Scratch, Server};
 
 use crate::WorkloadError::{self, Failed};
 use crate::database::connection::{QueryError, Target};

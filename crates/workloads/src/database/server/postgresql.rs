@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use fingerpost_sys::journal::Undo;
-use fingerpost_sys::scratch::Scratch;
+use fingerpost_undo::journal::Undo;
+use fingerpost_undo::scratch::Scratch;
 
 use super::{Home, Private, Programs, Restart, most_connections, words};
 use crate::WorkloadError::{self, Failed};

@@ -1,37 +1,17 @@
-//! Which user we are, which directory one is, and names that nobody can foresee.
+//! Names that nobody can foresee.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 
-use rustix::fs::Stat;
-use serde::{Deserialize, Serialize};
-
 /// Characters of a random name: 36^16 names, more than 2^80.
 const RANDOM: usize = 16;
 const ALPHABET: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Which directory it is, whatever its name: a name can be given to another one, the pair cannot while the file system
-/// is mounted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    /// The device's number.
-    pub dev: u64,
-    /// The inode's number.
-    pub ino: u64,
-}
-
-/// Which directory a look at it was of.
-pub fn identity(stat: &Stat) -> Identity {
-    // The width of both differs between architectures.
-    #[allow(clippy::unnecessary_cast)]
-    Identity {
-        dev: stat.st_dev as u64,
-        ino: stat.st_ino as u64,
-    }
-}
-
-/// A name that nobody can foresee.
+/// A name that nobody can foresee, behind a prefix.
+///
+/// # Errors
+/// The kernel's, where it has no random numbers to read.
 pub fn random_name(prefix: &str) -> io::Result<String> {
     let mut bytes = [0; RANDOM];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -48,7 +28,23 @@ pub fn is_random_name(name: &OsStr, prefix: &str) -> bool {
     letters.is_some_and(|l| l.len() == RANDOM && l.bytes().all(|b| ALPHABET.contains(&b)))
 }
 
-/// The user as whom we work.
-pub fn uid() -> u32 {
-    rustix::process::geteuid().as_raw()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_names_are_known_again_and_differ() {
+        let (one, two) = (random_name("run-").unwrap(), random_name("run-").unwrap());
+        assert_ne!(one, two);
+        assert!(is_random_name(OsStr::new(&one), "run-"));
+        for wrong in [
+            "run-1-0",
+            "run-",
+            "run-0123456789ABCDEF",
+            "x0123456789abcdef",
+            "run-0123456789abcde/",
+        ] {
+            assert!(!is_random_name(OsStr::new(wrong), "run-"), "{wrong}");
+        }
+    }
 }

@@ -5,8 +5,10 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::owned::{self, Dir, Trust};
-use crate::system::unless;
+use fingerpost_sys::random::{is_random_name, random_name};
+use fingerpost_sys::system::{is_root, unless};
+
+use crate::owned::{Dir, Trust};
 
 /// The name of the control directory below a directory of ours.
 pub const CONTROL: &str = "control";
@@ -25,7 +27,7 @@ pub const LOCK: &str = "lock";
 pub fn control() -> io::Result<Dir> {
     match existing_or(true)? {
         Some(dir) => Ok(dir),
-        None => temporary()?.make(&owned::random_name(TEMPORARY)?, 0o700),
+        None => temporary()?.make(&random_name(TEMPORARY)?, 0o700),
     }
 }
 
@@ -87,7 +89,7 @@ fn existing_or(make: bool) -> io::Result<Option<Dir>> {
 
 /// Directories in which the control directory may lie, and whether they must be this user's alone.
 fn candidates() -> Vec<(PathBuf, bool)> {
-    if owned::uid() == 0 {
+    if is_root() {
         return vec![("/run".into(), false), ("/var/lib".into(), false)];
     }
     let absolute = |name: &str| {
@@ -106,7 +108,7 @@ fn candidates() -> Vec<(PathBuf, bool)> {
 /// The control directories in a temporary directory. Others cannot make one that is ours.
 fn in_temporary(dir: &Dir) -> Vec<Dir> {
     let mut names = dir.names().unwrap_or_default();
-    names.retain(|name| owned::is_random_name(name, TEMPORARY));
+    names.retain(|name| is_random_name(name, TEMPORARY));
     names
         .iter()
         .filter_map(|name| dir.private(name).ok())

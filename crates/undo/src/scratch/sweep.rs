@@ -5,12 +5,14 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use fingerpost_sys::child;
+use fingerpost_sys::random::is_random_name;
+use fingerpost_sys::system::there;
+
 use super::places::{self, LOCK, RUN};
-use crate::child;
 use crate::journal::log::{Log, order};
 use crate::journal::{PREFIXES, Undo};
 use crate::owned::{self, Dir, Trust};
-use crate::system::there;
 
 /// A directory without a journal is being made, or its maker was killed meanwhile. Making takes milliseconds.
 const MAKING: Duration = Duration::from_secs(60);
@@ -49,7 +51,7 @@ fn sweep_control(control: &Dir) -> Vec<String> {
         .names()
         .unwrap_or_default()
         .iter()
-        .filter(|name| owned::is_random_name(name, RUN))
+        .filter(|name| is_random_name(name, RUN))
     {
         let look = || {
             reclaim(control, name, "")
@@ -135,7 +137,7 @@ fn sweep_unlisted(temporary: &Dir, told: &mut Vec<String>) {
         .names()
         .unwrap_or_default()
         .iter()
-        .filter(|name| owned::is_random_name(name, PREFIXES[0]))
+        .filter(|name| is_random_name(name, PREFIXES[0]))
     {
         let Ok(dir) = temporary.own(name) else {
             continue;

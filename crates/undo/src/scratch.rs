@@ -19,13 +19,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use crate::child::{self, Change};
+use fingerpost_sys::child::{self, Change};
+use fingerpost_sys::random::random_name;
+use fingerpost_sys::sample;
+use fingerpost_sys::system::is_root;
+
 use crate::guardian::Guardian;
 use crate::journal::log::Log;
 use crate::journal::{self, Undo};
 use crate::owned::{self, Dir, Trust};
-use crate::sample;
-
 use places::{LOCK, RUN};
 pub(crate) use sweep::{Found, reclaim};
 pub use sweep::{sweep, sweep_in};
@@ -83,7 +85,7 @@ impl Scratch {
     fn prepare(control: Dir, guarded: bool) -> io::Result<Scratch> {
         // From here on servers are started, some as other users.
         child::keep_descriptors();
-        let name = owned::random_name(RUN)?;
+        let name = random_name(RUN)?;
         let run = control.make(&name, 0o700)?;
         let lock = run.new_file(LOCK)?;
         wait_for_lock(&lock, run.path())?;
@@ -134,7 +136,7 @@ impl Scratch {
     }
 
     fn make_directory(&mut self, parent: &Dir, prefix: &str) -> io::Result<(PathBuf, Ticket)> {
-        let name = owned::random_name(prefix)?;
+        let name = random_name(prefix)?;
         let path = parent.path().join(&name);
         let ticket = self.record(Undo::RemoveDirectory { path: path.clone() })?;
         let dir = parent.make(&name, 0o711)?;
@@ -323,7 +325,7 @@ fn wait_for_lock(lock: &std::fs::File, dir: &Path) -> io::Result<()> {
 
 /// Has a command run as an unprivileged user. A no-op unless we are root.
 pub fn drop_privileges(command: &mut Command, uid: u32, gid: u32) -> &mut Command {
-    if owned::uid() == 0 {
+    if is_root() {
         command.uid(uid).gid(gid);
     }
     command

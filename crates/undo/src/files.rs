@@ -5,8 +5,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use fingerpost_sys::system::there;
+
 use crate::owned;
-use crate::system::there;
 
 /// Removes a directory of ours, in a directory that nobody else can write to, with all that is in it; one that is not
 /// there is no error. Links in it are removed and not followed. Writers that were killed get ten seconds to end.

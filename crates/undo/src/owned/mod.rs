@@ -15,14 +15,14 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use fingerpost_sys::beneath::{self, Links};
+use fingerpost_sys::system::{uid, unless};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::beneath::{self, Links};
-use crate::system::unless;
 use identity::identity;
 
-pub use identity::{Identity, is_random_name, random_name, uid};
+pub use identity::Identity;
 pub use remove::{Removal, remove as remove_in};
 pub use walk::Trust;
 

@@ -6,10 +6,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
+use fingerpost_sys::system::uid;
 use rustix::fs::{self, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-
-use super::identity::uid;
 
 /// As many links as the kernel follows.
 const LINKS: usize = 40;

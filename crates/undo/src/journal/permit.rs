@@ -6,11 +6,11 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path};
 
+use fingerpost_sys::cgroup::{Place, is_of_groups, is_setting};
+use fingerpost_sys::random::is_random_name;
 use rustix::fs::statfs;
 
 use super::{Areas, Undo};
-use crate::cgroup::{Place, is_of_groups, is_setting};
-use crate::owned::is_random_name;
 
 /// The switches that a lab turns, and turns back.
 const SWITCHES: [&str; 2] = [

@@ -18,10 +18,11 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use fingerpost_sys::{child, wait};
+
 use crate::journal::log::{Log, areas, order};
 use crate::owned::{Dir, Trust};
 use crate::scratch::{Found, reclaim};
-use crate::{child, wait};
 
 /// The first argument of such a process.
 const MARK: &str = "__guardian";
@@ -63,20 +64,9 @@ impl Guardian {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .current_dir("/");
-        // SAFETY: the closure runs between fork and exec and calls only functions that are async-signal-safe.
-        unsafe {
-            command.pre_exec(|| {
-                // Blocked signals stay so across exec: from here on nothing but SIGKILL and SIGSTOP ends or stops it.
-                let mut all: libc::sigset_t = std::mem::zeroed();
-                libc::sigfillset(&mut all);
-                libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
-                if libc::setsid() < 0 {
-                    Err(io::Error::last_os_error())
-                } else {
-                    Ok(())
-                }
-            })
-        };
+        // Whoever waits for the end of a pipe that this program was given must not wait for the guardian.
+        child::keep_descriptors();
+        child::apart(&mut command);
         Ok(Guardian {
             child: command.spawn()?,
             pipe,
@@ -114,28 +104,14 @@ pub fn dispatch() -> Option<ExitCode> {
     let (Some(control), Some(run)) = (args.next(), args.next()) else {
         return Some(ExitCode::from(2));
     };
-    stand_apart();
+    let _ = rustix::thread::set_name(c"fp-guardian");
+    let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     let killed = maker_was_killed(&mut || undo_brief(Path::new(&control), &run));
     Some(if killed {
         undo(Path::new(&control), &run)
     } else {
         ExitCode::SUCCESS
     })
-}
-
-/// Lets go of what the run's parent gave it: whoever waits for the end of a pipe must not wait for us.
-fn stand_apart() {
-    let _ = rustix::thread::set_name(c"fp-guardian");
-    // SAFETY: nothing in this process has opened a descriptor yet but the three standard ones.
-    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
-    if closed != 0 {
-        // Linux before 5.9.
-        (3..1024).for_each(|fd| {
-            // SAFETY: as above.
-            unsafe { libc::close(fd) };
-        });
-    }
-    let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
 }
 
 /// Sleeps until the maker ends. One that ends in order sends a byte before it closes its end. Calls `late` when a

@@ -4,11 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 
 /// As kill -9 does: the locks are released, nothing else happens.
-fn kill(scratch: Scratch) {
-    // SAFETY: the original is forgotten on the next line, so the files have one owner.
-    let locks = unsafe { std::ptr::read(&scratch._locks) };
+fn kill(mut scratch: Scratch) {
+    scratch._locks = (fs::File::open("/dev/null").unwrap(), Vec::new());
     std::mem::forget(scratch);
-    drop(locks);
 }
 
 fn runs(root: &Path) -> Vec<PathBuf> {

@@ -6,11 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::{Duration, Instant};
 
+use fingerpost_sys::beneath;
+use fingerpost_sys::random::random_name;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::identity::{Identity, identity, random_name};
-use crate::beneath;
+use super::identity::{Identity, identity};
 
 /// How long writers that were killed, or that have just lost their server, may take to end.
 const WRITERS_END: Duration = Duration::from_secs(10);

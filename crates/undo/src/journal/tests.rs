@@ -383,6 +383,7 @@ fn what_lies_within_is_reached_without_following_links() {
 }
 
 /// A segment of shared memory of ours, with its key.
+#[allow(unsafe_code)]
 fn segment() -> (i32, i32) {
     let key = 0x4651_0000 | (std::process::id() as i32 & 0xffff);
     // SAFETY: shmget takes plain numbers.
@@ -418,7 +419,7 @@ fn a_segment_is_removed_only_where_the_notes_owner_made_it() {
             .any(|l| l.split_ascii_whitespace().nth(1) == Some(&id.to_string()))
     };
     let undo = Undo::RemoveSegment { note: note.clone() };
-    if crate::system::is_root() {
+    if fingerpost_sys::system::is_root() {
         // The server's user names a segment of somebody else's.
         std::os::unix::fs::chown(&note, Some(65_534), None).unwrap();
         assert_eq!(undo.apply(&areas), Ok(()));

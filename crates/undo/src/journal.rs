@@ -13,16 +13,16 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use fingerpost_sys::autogroup::Autogroup;
+use fingerpost_sys::cgroup::write_setting;
+use fingerpost_sys::system::{there, unless};
+use fingerpost_sys::{child, loopdev, swap, threads, zram};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::autogroup::Autogroup;
-use crate::cgroup::write_setting;
 use crate::owned::{self, Dir, Identity, Removal, Trust};
-use crate::system::{there, unless};
-use crate::{child, loopdev, swap, threads, zram};
 
-pub use crate::child::boot_id;
+pub use fingerpost_sys::child::boot_id;
 pub use permit::PREFIXES;
 
 /// A `postmaster.pid` has eight short lines.
@@ -42,9 +42,11 @@ pub enum Undo {
     RemovePath { path: PathBuf },
     /// Write back what a file of `/proc` or `/sys` held.
     WriteFile { path: PathBuf, content: String },
-    /// Remove one directory of a control group, as [`crate::cgroup::Group::places`] tells it; processes still in it go
+    /// Remove one directory of a control group, as [`fingerpost_sys::cgroup::Group::places`] tells it; processes still in it go
     /// back to the group of its maker.
-    RemoveGroup { place: crate::cgroup::Place },
+    RemoveGroup {
+        place: fingerpost_sys::cgroup::Place,
+    },
     /// Remove the segment of shared memory that a PostgreSQL server made. The note is the server's `postmaster.pid`,
     /// whose seventh line has the segment's key and number. A server that ended well removed both.
     RemoveSegment { note: PathBuf },
@@ -134,7 +136,7 @@ impl fmt::Display for Undo {
                 write!(f, "wrote “{content}” back to {}", file.display())
             }
             Undo::Threads { before } => {
-                write!(f, "gave {} threads back what they had", before.was.len())
+                write!(f, "gave {} threads back what they had", before.threads())
             }
             Undo::Inherited { .. } => {
                 f.write_str("looked for processes that were started while threads were changed")
@@ -210,7 +212,7 @@ impl Undo {
                 fs::write(path, content),
             ),
             Undo::RemoveGroup { place } => {
-                crate::cgroup::remove_directory(place).map_err(|e| e.to_string())
+                fingerpost_sys::cgroup::remove_directory(place).map_err(|e| e.to_string())
             }
             Undo::KillMembers { directory } => child::kill_all(|| child::members(directory))
                 .map_err(|e| {
@@ -395,7 +397,7 @@ fn unmount(areas: &Areas, path: &Path) -> io::Result<()> {
     let (Some(area), Some(name)) = (areas.open(path)?, path.file_name()) else {
         return Ok(());
     };
-    crate::mount::unmount(
+    fingerpost_sys::mount::unmount(
         &PathBuf::from(format!("/proc/self/fd/{}", area.as_fd().as_raw_fd())).join(name),
     )
 }
@@ -421,7 +423,7 @@ fn remove_segment(areas: &Areas, note: &Path) -> Result<(), String> {
     else {
         return Ok(());
     };
-    crate::shm::remove_segment(key, id, owner)
+    fingerpost_sys::shm::remove_segment(key, id, owner)
         .map_err(|e| format!("cannot remove segment {id} of shared memory: {e}"))
 }
 
