@@ -1,5 +1,6 @@
 //! The one sentence that a person reads first.
 
+use fingerpost_diagnose::causes::words;
 use fingerpost_diagnose::hosts::HostDifference;
 use fingerpost_diagnose::probes::changed::{BUILD, PLACEMENT, SETTING};
 use fingerpost_diagnose::probes::is_cost;
@@ -7,7 +8,6 @@ use fingerpost_diagnose::sides::waterfall::Waterfall;
 use fingerpost_diagnose::wording::unexplained;
 use fingerpost_diagnose::{follows_from, overlap};
 use fingerpost_record::cause::id;
-use fingerpost_record::cause::words;
 use fingerpost_record::text::capitalised;
 use fingerpost_record::{Finding, Layer, Status};
 

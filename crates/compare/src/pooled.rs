@@ -103,7 +103,7 @@ fn words(part: &Together) -> String {
         Group::Workload => part.1.to_owned(),
         of => of
             .cause()
-            .map_or("user-mode arithmetic", |c| c.words)
+            .map_or("user-mode arithmetic", |c| c.words.slower)
             .to_owned(),
     }
 }

@@ -73,7 +73,7 @@ fn by_cause(
 
 /// What was changed, where no passive sign points to it.
 fn unnamed(cause: &'static str, changes: &[Change]) -> Finding {
-    let layer = fingerpost_record::cause::cause(cause).map_or(Layer::Application, |c| c.layer);
+    let layer = fingerpost_diagnose::causes::cause(cause).map_or(Layer::Application, |c| c.layer);
     let evidence = changes
         .iter()
         .filter(|c| c.kind != Kind::Client)

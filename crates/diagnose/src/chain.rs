@@ -1,6 +1,6 @@
 //! Findings that are each other's consequences, told as one chain with the root first.
 
-use fingerpost_record::cause::cause;
+use crate::causes::cause;
 use fingerpost_record::{Finding, Relation, Status};
 
 /// Says of a finding that it is a consequence of another cause.

@@ -3,7 +3,7 @@
 use fingerpost_record::paths::{Latency, Leaf, MOST_LEAVES, MOST_SLOWEST, Share};
 use fingerpost_record::{Blocker, Paths};
 
-use crate::slow::whole;
+use crate::places::whole;
 
 /// Adds the followed requests of another pass of the same step. Every request counts the same: means and shares are of
 /// all requests of both, and an interval is as wide as theirs are in the mean, which is never narrower than that of the

@@ -1,16 +1,16 @@
 //! How a share of followed requests and counters beside it become a verdict: what the rules of all causes share.
 
-use fingerpost_record::cause::thresholds::MUCH_WORK;
 use fingerpost_record::evidence::{Chain, Held};
 use fingerpost_record::paths::Share;
 use fingerpost_record::reading::{Missing, Name};
-use fingerpost_record::{Evidence, Metric, Status, cause};
+use fingerpost_record::{Evidence, Metric, Status};
 
 use super::facts::Facts;
 use super::places::{Place, Sum};
+use super::thresholds::{self, MUCH_WORK};
 
 /// What a rule found: the status, the share of the time that the cause is held responsible for, and the facts.
-pub(super) struct Verdict {
+pub(crate) struct Verdict {
     pub status: Status,
     pub share: f64,
     pub evidence: Vec<Evidence>,
@@ -19,17 +19,17 @@ pub(super) struct Verdict {
 }
 
 /// A share from which on a cause that its evidence singles out is confirmed, and from which on it is likely.
-pub(crate) const CONFIRMED: f64 = cause::CONFIRMED.value;
+pub(crate) const CONFIRMED: f64 = thresholds::CONFIRMED.value;
 
 /// See [`CONFIRMED`].
-pub(crate) const LIKELY: f64 = cause::LIKELY.value;
+pub(crate) const LIKELY: f64 = thresholds::LIKELY.value;
 
 /// Above this share of requests' time that could not be followed nothing is confirmed: it could hold as much as what was
 /// followed of a cause.
-pub const TOO_LITTLE_FOLLOWED: f64 = cause::NOT_FOLLOWED.value;
+pub const TOO_LITTLE_FOLLOWED: f64 = thresholds::NOT_FOLLOWED.value;
 
 /// The share of these places, where requests were followed.
-pub(super) fn part(f: &Facts, places: &[Place], metric: Metric) -> Option<Evidence> {
+pub(crate) fn part(f: &Facts, places: &[Place], metric: Metric) -> Option<Evidence> {
     f.share(places).map(|share| Evidence::share(metric, share))
 }
 
@@ -39,7 +39,7 @@ const MOST_HELD: usize = 3;
 const MOST_CHAINS: usize = 2;
 
 /// Who had it and by which chains requests came there, the largest of each.
-pub(super) fn told(sum: Option<&Sum>) -> Vec<Evidence> {
+pub(crate) fn told(sum: Option<&Sum>) -> Vec<Evidence> {
     let Some(sum) = sum else { return Vec::new() };
     let held = Evidence {
         who: sum
@@ -93,7 +93,7 @@ fn undecided(share: Share, accuses: f64) -> Evidence {
 /// The verdict on a share of followed requests: confirmed where `proof` holds and the whole interval is large, likely
 /// where the share is, else ruled out. Without followed requests, likely where counters `point` to it, and else not
 /// judged.
-pub(super) fn judged(
+pub(crate) fn judged(
     f: &Facts,
     share: Option<Share>,
     proof: bool,
@@ -139,7 +139,7 @@ pub(super) fn judged(
 
 /// A verdict that clears by the middle of a count or of a share (`doubt` says so) clears only where the cause's part of
 /// a request is small with its whole interval.
-pub(super) fn doubted(
+pub(crate) fn doubted(
     f: &Facts,
     share: Option<Share>,
     doubt: Option<Evidence>,
@@ -157,7 +157,7 @@ pub(super) fn doubted(
 }
 
 /// Why a count does not clear: with its interval it reaches what accuses.
-pub(super) fn reaches(what: Metric, high: f64, limit: f64) -> Option<Evidence> {
+pub(crate) fn reaches(what: Metric, high: f64, limit: f64) -> Option<Evidence> {
     (high >= limit).then(|| Evidence {
         high: Some(high),
         ..Evidence::of(what).beside(limit).undecided()
@@ -165,7 +165,7 @@ pub(super) fn reaches(what: Metric, high: f64, limit: f64) -> Option<Evidence> {
 }
 
 /// Why a share does not clear that is less than much by its middle.
-pub(super) fn may_be_much(f: &Facts, share: Share) -> Option<Evidence> {
+pub(crate) fn may_be_much(f: &Facts, share: Share) -> Option<Evidence> {
     let not_followed = not_followed(f);
     if not_followed > TOO_LITTLE_FOLLOWED {
         return Some(may_be_unseen(not_followed));
@@ -175,7 +175,7 @@ pub(super) fn may_be_much(f: &Facts, share: Share) -> Option<Evidence> {
 }
 
 /// A verdict that one run cannot prove: confirmed becomes likely, with the reason.
-pub(super) fn at_most_likely(verdict: Option<Verdict>, why: Metric) -> Option<Verdict> {
+pub(crate) fn at_most_likely(verdict: Option<Verdict>, why: Metric) -> Option<Verdict> {
     let mut v = verdict?;
     if v.status == Status::Confirmed {
         v.status = Status::Likely;
@@ -185,7 +185,7 @@ pub(super) fn at_most_likely(verdict: Option<Verdict>, why: Metric) -> Option<Ve
 }
 
 /// A verdict without readings that tell the cause from another: nothing is confirmed, and it is said what is missing.
-pub(super) fn without(
+pub(crate) fn without(
     f: &Facts,
     readings: &[Name],
     other: &str,
@@ -204,7 +204,7 @@ pub(super) fn without(
 }
 
 /// A reading that is not known, and why.
-pub(super) fn missing(f: &Facts, name: Name) -> Missing {
+pub(crate) fn missing(f: &Facts, name: Name) -> Missing {
     let of = f
         .readings
         .and_then(|readings| readings.why_missing(name.as_str()));
@@ -217,7 +217,7 @@ pub(super) fn missing(f: &Facts, name: Name) -> Missing {
 
 /// A verdict that another cause, which is there, keeps from being one: what is more than little with its whole interval
 /// is not ruled out.
-pub(super) fn told_of(
+pub(crate) fn told_of(
     other: &'static str,
     is_there: bool,
     share: Option<Share>,
@@ -234,7 +234,7 @@ pub(super) fn told_of(
     Some(v)
 }
 
-pub(super) fn ruled_out(evidence: Vec<Evidence>) -> Option<Verdict> {
+pub(crate) fn ruled_out(evidence: Vec<Evidence>) -> Option<Verdict> {
     Some(Verdict {
         status: Status::RuledOut,
         share: 0.0,
@@ -243,13 +243,8 @@ pub(super) fn ruled_out(evidence: Vec<Evidence>) -> Option<Verdict> {
     })
 }
 
-/// What followed requests spent in the places where a cause acts.
-pub(super) fn share_of(f: &Facts, of: &str) -> Option<Share> {
-    f.share(cause::cause(of)?.places)
-}
-
 /// Whose total between this prefix and this suffix is the largest.
-pub(super) fn mostly(f: &Facts, prefix: &str, suffix: &str) -> Option<String> {
+pub(crate) fn mostly(f: &Facts, prefix: &str, suffix: &str) -> Option<String> {
     f.readings
         .and_then(|readings| readings.largest(prefix, suffix))
         .map(str::to_owned)

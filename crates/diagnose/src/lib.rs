@@ -7,6 +7,8 @@
 //! The names of the totals are listed in `docs/observers.md`.
 
 mod budget;
+pub mod cause;
+pub mod causes;
 mod chain;
 pub mod check;
 pub mod client;
@@ -20,10 +22,9 @@ mod followed;
 pub mod hosts;
 mod judging;
 pub mod mapped;
+mod one_side;
 pub mod places;
 pub mod probes;
-pub(crate) mod rules;
-mod rules_io;
 pub mod service;
 pub mod sides;
 pub mod slow;
@@ -31,18 +32,19 @@ mod step;
 pub mod steps;
 pub mod suspects;
 pub mod threads;
+pub mod thresholds;
 mod windows;
 pub mod wording;
 
 use fingerpost_record::{Budget, Finding, Paths, Readings};
 
 pub use budget::budget;
+pub use causes::label;
 pub use chain::{follows_from, overlap, unexplained_beside};
 pub use check::check;
 pub use facts::{Facts, PROGRAMS};
-pub use fingerpost_record::cause::label;
 pub use judging::TOO_LITTLE_FOLLOWED;
-pub use rules_io::packets_lost;
+pub use one_side::network::packets_lost;
 pub use slow::slow_ones;
 pub use step::{STEP, StepFigures};
 pub use steps::{KnownSide, Steps};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fingerpost_record::paths::Share;
+use fingerpost_record::paths::{Leaf, Share};
 pub use fingerpost_record::place::{Kind, Place};
 use fingerpost_record::{Blocker, Component, Link, Paths};
 
@@ -42,6 +42,18 @@ pub fn places(paths: &Paths) -> Places {
     places
 }
 
+/// Seconds of one request of a class: what the shares of its leaves are shares of. 0 where it has none.
+pub(crate) fn whole(paths: &Paths, class: fn(&Leaf) -> &Share) -> f64 {
+    let largest = paths
+        .leaves
+        .iter()
+        .map(class)
+        .max_by(|a, b| a.share.total_cmp(&b.share));
+    largest
+        .filter(|s| s.share > 0.0)
+        .map_or(0.0, |s| s.seconds / s.share)
+}
+
 /// Adds a share to another; its ends are those of the two together.
 pub fn add(to: &mut Share, share: &Share) {
     to.seconds += share.seconds;
@@ -63,7 +75,6 @@ fn note<T: PartialEq>(list: &mut Vec<(T, f64)>, what: Option<T>, share: f64) {
 #[cfg(test)]
 mod tests {
     use fingerpost_record::Layer;
-    use fingerpost_record::paths::Leaf;
     use fingerpost_record::paths::older;
 
     use super::*;

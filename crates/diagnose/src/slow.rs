@@ -4,7 +4,7 @@ use fingerpost_record::paths::{Leaf, Paths, Share};
 use fingerpost_record::{Component, Layer, Unit, WaitClass};
 use serde::Serialize;
 
-use super::places::Place;
+use super::places::{Place, whole};
 use super::wording;
 
 /// A part of the difference below this share is not worth a place in the sentence.
@@ -41,18 +41,6 @@ pub struct SlowOnes {
     pub sentence: String,
     /// The components, the largest difference first; what could not be followed is one of them.
     pub parts: Vec<SlowPart>,
-}
-
-/// Seconds of one request of a class: what the shares of its leaves are shares of. 0 where it has none.
-pub(crate) fn whole(paths: &Paths, class: fn(&Leaf) -> &Share) -> f64 {
-    let largest = paths
-        .leaves
-        .iter()
-        .map(class)
-        .max_by(|a, b| a.share.total_cmp(&b.share));
-    largest
-        .filter(|s| s.share > 0.0)
-        .map_or(0.0, |s| s.seconds / s.share)
 }
 
 /// The slowest requests beside those in the middle; nothing where none were followed.

@@ -1,21 +1,25 @@
 //! The suspects, judged: confirmed first, then likely, then those that were looked at and ruled out, then those
 //! that nothing tells of.
 
+use crate::cause::{Cause, Need};
+use crate::causes;
 use fingerpost_record::cause::id;
-use fingerpost_record::cause::{Cause, Need, cause};
 use fingerpost_record::reading::name;
 use fingerpost_record::{Evidence, Finding, Metric, Relation, Status};
 
 use super::chain;
 use super::facts::{Facts, PROGRAMS};
-use super::judging;
-use super::rules::{RULES, Rule};
+use super::judging::{self, without};
 
 /// Judges every suspect by the facts of one step.
 pub fn suspects(facts: &Facts) -> Vec<Finding> {
-    let judged = |(name, judge): &Rule| {
-        let cause = cause(name)?;
-        let Some(v) = judge(facts) else {
+    let judged = |cause: &'static Cause| {
+        let verdict = (cause.one_side?)(facts);
+        // Where nothing tells it from a cause that would fit as well, nothing is confirmed.
+        let verdict = cause.told_from.iter().fold(verdict, |verdict, from| {
+            without(facts, from.by, from.other, verdict)
+        });
+        let Some(v) = verdict else {
             let why = missing(cause, facts)?;
             return Some(Finding::new(
                 cause.name,
@@ -37,7 +41,7 @@ pub fn suspects(facts: &Facts) -> Vec<Finding> {
             )
         })
     };
-    let mut found: Vec<Finding> = RULES.iter().filter_map(judged).collect();
+    let mut found: Vec<Finding> = causes::all().filter_map(judged).collect();
     // A service that listens, and nothing was asked of it.
     if facts.known(PROGRAMS).is_some()
         && facts

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use fingerpost_record::cause::label;
+use crate::causes::label;
 use fingerpost_record::paths::Leaf;
 use fingerpost_record::{Blocker, Component, Finding, Layer, Link, Paths};
 

@@ -1,4 +1,4 @@
-//! No verdict turns on a figure without a name: those of causes are in the registry (`fingerpost_record::cause`), each
+//! No verdict turns on a figure without a name: those of causes are in the registry (`fingerpost_diagnose::causes`), each
 //! with its source.
 
 use std::fs;
@@ -15,7 +15,10 @@ fn rules() -> Vec<PathBuf> {
     };
     of("sides")
         .chain(of("probes"))
-        .chain(["judging.rs", "rules.rs", "rules_io.rs"].map(|name| src.join(name)))
+        .chain(of("causes"))
+        .chain(of("one_side"))
+        .chain([src.join("judging.rs")])
+        .filter(|path| !path.ends_with("tests.rs"))
         .collect()
 }
 

@@ -10,9 +10,9 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, EnvCompleter, Shells};
 use fingerpost_compare::counterparts::PUBLISHED;
 use fingerpost_compare::references;
+use fingerpost_diagnose::causes;
 use fingerpost_labs::prove;
 use fingerpost_record::archive::Archive;
-use fingerpost_record::cause::CAUSES;
 
 mod answers;
 mod bash;
@@ -155,9 +155,7 @@ fn measured() -> impl Iterator<Item = (&'static str, String)> {
 
 /// What `list` describes: causes, too, and figures that only others publish.
 fn described(word: &OsStr) -> Vec<CompletionCandidate> {
-    let causes = CAUSES
-        .iter()
-        .map(|cause| (cause.name, cause.label.to_owned()));
+    let causes = causes::all().map(|cause| (cause.name, cause.words.label.to_owned()));
     let published = PUBLISHED
         .iter()
         .map(|figure| (figure.name, figure.summary.to_owned()));

@@ -23,7 +23,7 @@ pub fn of(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::cause::{CAUSES, of_probe};
+    use fingerpost_diagnose::causes::{self, of_probe};
 
     use super::*;
 
@@ -53,7 +53,7 @@ mod tests {
             .filter_map(|probe| of_probe(probe.name))
             .map(|cause| cause.name)
             .collect();
-        let named = CAUSES.iter().filter(|cause| !cause.probes.is_empty());
+        let named = causes::all().filter(|cause| !cause.probes.is_empty());
         named.for_each(|cause| {
             assert!(
                 pointed_at.contains(&cause.name),

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use fingerpost_diagnose::cause::Cause;
 use fingerpost_diagnose::fleet::{self, Grid, peer_group};
 use fingerpost_diagnose::probes::groups::Group;
-use fingerpost_record::cause::Cause;
 use fingerpost_record::{
     Better, Exercises, Measurement, Outcome, Params, Run, Unit, few_processes,
 };

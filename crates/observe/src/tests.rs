@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fingerpost_diagnose::StepFigures;
-use fingerpost_record::cause::{CAUSES, Need};
+use fingerpost_diagnose::cause::Need;
+use fingerpost_diagnose::causes;
 use fingerpost_sys::cgroup::Hierarchies;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::subjects::Subjects;
@@ -362,7 +363,7 @@ const PROBES: [&str; 13] = [
 
 fn asked(of: &[&str]) -> BTreeSet<(String, String)> {
     let files = of.iter().flat_map(|dir| sources(dir));
-    let cause = |name: &str| CAUSES.iter().any(|c| c.name == name) || name.ends_with(".unknown");
+    let cause = |name: &str| causes::cause(name).is_some() || name.ends_with(".unknown");
     let probe = |name: &str| PROBES.iter().any(|p| name.starts_with(p));
     files
         .flat_map(|path| {
@@ -416,9 +417,7 @@ fn every_total_that_a_verdict_asks_for_is_written_by_an_observer() {
 #[test]
 fn every_reading_that_a_cause_needs_is_written_by_an_observer() {
     let written = written();
-    let needs = CAUSES
-        .iter()
-        .flat_map(|c| c.needs.iter().map(move |need| (c.name, need)));
+    let needs = causes::all().flat_map(|c| c.needs.iter().map(move |need| (c.name, need)));
     for (cause, need) in needs {
         if let Need::Reading(name) = need {
             assert!(

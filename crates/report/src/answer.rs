@@ -1,7 +1,7 @@
 //! What a run found, in words: the sentences that a person reads first, before any table.
 
+use fingerpost_diagnose::causes::cause;
 use fingerpost_diagnose::label;
-use fingerpost_record::cause::id;
 use fingerpost_record::client::{THROUGHPUT, TURN, TURNS};
 use fingerpost_record::text::{capitalised, clean, counted};
 use fingerpost_record::{Better, Finding, Run, Status, Unit};
@@ -76,14 +76,11 @@ fn of_step(e: &Explanation) -> Option<String> {
 
 /// `The cause at 50 clients: locks inside MariaDB, 62 % of the time.`
 fn blame(f: &Finding, server: &str, at: &str) -> String {
-    let what = match f.cause.as_str() {
-        id::APP_LOCK => format!("locks inside {server}"),
-        id::APP_WORK => format!("the code of {server} itself"),
-        id::APP_WAIT => format!("sleeps and timers of {server}"),
-        id::CPU_SATURATED => "waiting for a CPU (more threads than CPUs)".to_owned(),
-        id::CPU_CONTENTION => "waiting for a CPU that other processes have".to_owned(),
-        other => label(other).to_owned(),
-    };
+    let takes = cause(&f.cause).and_then(|c| c.words.takes);
+    let what = takes.map_or_else(
+        || label(&f.cause).to_owned(),
+        |takes| takes.replace("{server}", server),
+    );
     let share = if f.share > 0.0 {
         format!(", {:.0} % of the time", f.share * 100.0)
     } else {

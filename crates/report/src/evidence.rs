@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use fingerpost_diagnose::causes::{cause, label, words as cause_words};
 use fingerpost_diagnose::follows_from;
 use fingerpost_diagnose::wording::{chain, who};
-use fingerpost_record::cause::{cause, label, words as cause_words};
 use fingerpost_record::evidence::{Alone, Chain, Evidence, Metric, Quantity, Ratio};
 use fingerpost_record::reading::{Absence, Absent, Missing};
 use fingerpost_record::text::counted;
@@ -712,7 +712,7 @@ fn said(e: &Evidence, whose: Whose) -> Said {
         Metric::Missing => sentence(missing(e)),
         Metric::NothingTells => sentence(format!(
             "nothing that was observed on both sides tells: {}",
-            cause(text(e.cause.as_ref())).map_or("", |c| c.tells)
+            cause(text(e.cause.as_ref())).map_or("", |c| c.words.tells)
         )),
         Metric::CountedFor => {
             let other = text(e.cause.as_ref());

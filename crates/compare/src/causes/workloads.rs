@@ -82,7 +82,7 @@ pub(crate) fn judge(
         return (Vec::new(), 0.0);
     };
     candidates::judge(
-        &Clues::new(base.evidence(), new.evidence(), b, n).with_changes(changed),
+        Clues::new(base.evidence(), new.evidence(), b, n).with_changes(changed),
         &trust(fall, sides, rows),
     )
 }

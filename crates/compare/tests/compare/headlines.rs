@@ -2,7 +2,7 @@
 
 use crate::runs::run;
 use fingerpost_compare::{Comparison, Options, compare, references};
-use fingerpost_record::cause::words;
+use fingerpost_diagnose::causes::words;
 use fingerpost_record::{Finding, Layer, Outcome, Profile, Relation, Run, Status};
 
 /// A network that is shaped, for all but a little of the difference.

@@ -1,6 +1,6 @@
 //! From paired stretches to how many times faster requests were, with an interval.
 
-use fingerpost_record::cause::LIKELY;
+use crate::thresholds::LIKELY;
 use fingerpost_record::{Answer, Asked, Estimate, Measure, Pair};
 
 /// The interval's coverage is at least this.

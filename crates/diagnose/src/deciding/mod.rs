@@ -13,19 +13,17 @@ pub use effect::{answer, effect, interval};
 pub use plan::{Course, Offer, Planned, Policy, course, plan};
 pub use verdict::verdict;
 
-use fingerpost_record::cause::id;
 use std::cmp::Ordering;
 
 use fingerpost_record::{Change, Experiment, Finding};
 
-/// What a change decides about.
+use crate::causes;
+
+/// How a change decides about the causes that it takes away ([`causes::taken_away_by`]).
 #[derive(Debug)]
 pub struct Decides {
     /// The change.
     pub change: Change,
-    /// The causes that it takes away: where requests are faster with it, the one of them that was the most likely is
-    /// confirmed.
-    pub causes: &'static [&'static str],
     /// Whether it takes them away whole, so that requests that are as fast as before clear them. A higher weight may
     /// help nothing against a neighbour in another group, and holding one neighbour says nothing of others.
     pub clears: bool,
@@ -49,10 +47,9 @@ const BALANCED_S: f64 = 0.02;
 /// A neighbour is held for no longer than this, settling included.
 pub const LONGEST_HOLD_S: f64 = 0.1;
 
-const fn short(change: Change, causes: &'static [&'static str], clears: bool) -> Decides {
+const fn short(change: Change, clears: bool) -> Decides {
     Decides {
         change,
-        causes,
         clears,
         stretch_s: SHORT_S,
         longest_s: LONGEST_S,
@@ -62,38 +59,33 @@ const fn short(change: Change, causes: &'static [&'static str], clears: bool) ->
 
 /// What each change decides about.
 pub static DECIDES: [Decides; 7] = [
-    short(Change::Priority, &[id::CPU_PRIORITY], false),
-    short(
-        Change::Weight,
-        &[id::CPU_CONTENTION, id::CPU_PRIORITY],
-        false,
-    ),
+    short(Change::Priority, false),
+    short(Change::Weight, false),
     Decides {
         stretch_s: 3.0 * QUOTA_PERIOD_S,
         longest_s: 6.0 * QUOTA_PERIOD_S,
         settle_s: QUOTA_PERIOD_S,
-        ..short(Change::Quota, &[id::CPU_QUOTA], true)
+        ..short(Change::Quota, true)
     },
-    short(Change::Cpus, &[id::CPU_AFFINITY], true),
+    short(Change::Cpus, true),
     Decides {
         stretch_s: LONGEST_HOLD_S - BALANCED_S,
         longest_s: LONGEST_HOLD_S - BALANCED_S,
-        ..short(
-            Change::Hold,
-            &[id::CPU_CONTENTION, id::STORAGE_CONTENTION],
-            false,
-        )
+        ..short(Change::Hold, false)
     },
-    short(Change::Client, &[id::CLIENT_SATURATED], false),
-    short(Change::HugePages, &[id::MEMORY_PAGE_SIZE], false),
+    short(Change::Client, false),
+    short(Change::HugePages, false),
 ];
+
+/// Whether a change takes a cause away: where requests are faster with it, the one of these that was the most likely is
+/// confirmed.
+pub(crate) fn takes_away(change: Change, cause: &str) -> bool {
+    causes::cause(cause).is_some_and(|c| c.experiments.contains(&change))
+}
 
 /// Whether an experiment decides about what is found.
 pub(crate) fn decides_about(experiment: &Experiment, f: &Finding) -> bool {
-    decides(experiment.change)
-        .causes
-        .contains(&f.cause.as_str())
-        && experiment.tests.contains(&f.cause)
+    takes_away(experiment.change, &f.cause) && experiment.tests.contains(&f.cause)
 }
 
 /// The order of suspects, from the one that is the most likely.
@@ -113,8 +105,6 @@ pub fn decides(change: Change) -> &'static Decides {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::cause::cause;
-
     use super::*;
 
     #[test]
@@ -132,10 +122,7 @@ mod tests {
             assert_eq!(DECIDES.iter().filter(|d| d.change == change).count(), 1);
             let d = decides(change);
             assert_eq!(d.change, change);
-            assert!(
-                !d.causes.is_empty() && d.causes.iter().all(|c| cause(c).is_some()),
-                "{change:?}"
-            );
+            assert!(causes::taken_away_by(change).next().is_some(), "{change:?}");
             assert!(d.stretch_s > 0.0 && d.stretch_s <= d.longest_s && d.settle_s > 0.0);
         }
         let hold = decides(Change::Hold);

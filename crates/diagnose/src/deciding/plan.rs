@@ -2,7 +2,8 @@
 
 use fingerpost_record::{Change, Finding, Relation, Status};
 
-use super::decides;
+use super::{decides, takes_away};
+use crate::causes;
 
 /// Pairs of stretches of an experiment: enough for an interval that leaves a few out.
 const PAIRS: usize = 10;
@@ -66,17 +67,13 @@ pub fn plan(findings: &[Finding], offers: &[Offer], policy: Policy, most: usize)
         }
     };
     let planned = |(offer, o): (usize, &Offer)| {
-        let shares = decides(o.change)
-            .causes
-            .iter()
-            .map(|cause| Some((*cause, worth(cause)?)));
+        let shares =
+            causes::taken_away_by(o.change).map(|cause| Some((cause.name, worth(cause.name)?)));
         let tests: Vec<(&'static str, f64)> = shares.flatten().collect();
         let weight = tests.iter().map(|(_, share)| *share).fold(0.0, f64::max);
         // That it cannot be made is worth telling where it would decide about somebody who is accused.
-        let worth_telling = o.hindrance.is_none()
-            || accused
-                .iter()
-                .any(|f| decides(o.change).causes.contains(&f.cause.as_str()));
+        let worth_telling =
+            o.hindrance.is_none() || accused.iter().any(|f| takes_away(o.change, &f.cause));
         (!tests.is_empty() && worth_telling).then(|| Planned {
             offer,
             tests: tests.iter().map(|(cause, _)| *cause).collect(),

@@ -1,9 +1,10 @@
 //! What experiments change of the findings: their answer counts above every passive sign.
 
-use fingerpost_record::cause::{CONFIRMED, LIKELY, cause};
+use crate::causes::cause;
+use crate::thresholds::{CONFIRMED, LIKELY};
 use fingerpost_record::{Answer, Evidence, Experiment, Finding, Metric, Status};
 
-use super::{by_suspicion, decides, decides_about};
+use super::{by_suspicion, decides, decides_about, takes_away};
 use crate::chain;
 
 /// The findings of one step, with what its experiments say of them.
@@ -94,7 +95,7 @@ fn unlisted(experiment: &Experiment, found: &mut Vec<Finding>) -> Option<String>
     let name = experiment
         .tests
         .iter()
-        .find(|t| decides(experiment.change).causes.contains(&t.as_str()))?;
+        .find(|t| takes_away(experiment.change, t))?;
     let known = cause(name).filter(|_| experiment.answer == Answer::Faster)?;
     let (status, share) = (Status::Likely, LIKELY.value);
     found.push(Finding::new(

@@ -1,9 +1,8 @@
 //! Everything slower in proportion: the CPU's speed, its mitigations, or the host under a guest.
 
-use fingerpost_record::cause::thresholds::{
-    MORE_STOLEN_SECONDS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS,
-};
-use fingerpost_record::cause::{cause, id};
+use crate::causes::cause;
+use crate::thresholds::{MORE_STOLEN_SECONDS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS};
+use fingerpost_record::cause::id;
 use fingerpost_record::{Evidence, Finding, Layer, Metric, Status};
 
 use super::groups::Group;

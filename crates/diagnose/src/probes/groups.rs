@@ -1,7 +1,8 @@
 //! Which rows belong together, and which cause they point at.
 
+use crate::cause::Cause;
+use crate::causes::{self as registry, cause, of_probe};
 use fingerpost_record::cause::id;
-use fingerpost_record::cause::{CAUSES, Cause, cause, of_probe};
 use fingerpost_record::descriptor::Exercises;
 
 /// Rows that one cause moves together.
@@ -48,7 +49,7 @@ impl Group {
         if self == Group::Part(Exercises::Storage) {
             Some("files and storage")
         } else {
-            Some(self.cause()?.words)
+            Some(self.cause()?.words.slower)
         }
     }
 }
@@ -56,8 +57,7 @@ impl Group {
 /// The causes' names by group, and after them those that name their probes. Arithmetic and workloads have their own
 /// rules.
 pub fn causes() -> impl Iterator<Item = (Group, &'static str)> {
-    let named = CAUSES
-        .iter()
+    let named = registry::all()
         .filter(|c| !c.probes.is_empty())
         .map(|c| (Group::Of(c.name), c.name));
     OF_PARTS

@@ -13,10 +13,8 @@
 //! A cause's share is the part of the slow-down, summed over the slower rows on the logarithmic scale, that it accounts
 //! for; the rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
 
+use crate::thresholds::{LIKE_ENTRIES, MOST_OF_GROUP, MOST_OF_ROWS, WORTH_NAMING};
 use fingerpost_record::cause::id;
-use fingerpost_record::cause::thresholds::{
-    LIKE_ENTRIES, MOST_OF_GROUP, MOST_OF_ROWS, WORTH_NAMING,
-};
 use fingerpost_record::descriptor::NULL_CALL;
 use fingerpost_record::{Evidence, Exercises, Finding, Layer, Metric, Observation, Status};
 

@@ -14,7 +14,7 @@ pub use view::is_cost;
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::cause::cause;
+    use crate::causes::cause;
 
     use super::groups::causes;
 

@@ -1,8 +1,8 @@
 //! What changes that were measured one at a time make of a difference, and what that says of the causes: it counts
 //! above every passive sign.
 
-use fingerpost_record::cause::CONFIRMED;
-use fingerpost_record::cause::thresholds::MOST_OF_DIFFERENCE;
+use crate::thresholds::CONFIRMED;
+use crate::thresholds::MOST_OF_DIFFERENCE;
 use fingerpost_record::{Evidence, Finding, Metric, Status};
 
 use super::settled::{Measured, put_first};

@@ -1,34 +1,70 @@
-//! Holds every cause of the catalogue against one workload step that changed.
+//! Holds every cause of the registry against one workload step that changed.
 //!
 //! A cause is **confirmed** when the parts of the budget that it moves make up a good share of the change with the whole
 //! of its interval, and its discriminator fits or the slower side alone convicts it; **likely** when only one of
 //! those speaks for it; **ruled out** when its parts did not grow, with the whole interval and with what could not be
 //! followed, or a fact speaks against it; **not observed** where neither holds, and where nothing was observed on both
-//! sides that tells. Each part of the budget is explained once: the first confirmed cause in the catalogue's order takes
-//! the parts that it moves, and a later one whose parts are all taken is at most likely. What one side alone
+//! sides that tells. Each part of the budget is explained once: the first confirmed cause by rank takes the parts
+//! that it moves, and a later one whose parts are all taken is at most likely. What one side alone
 //! convicts is never ruled out.
 
+use crate::cause::{Cause, Need, Rest, TwoSides};
+use crate::thresholds::HALF_OUTSIDE;
 use fingerpost_record::cause::id;
-use fingerpost_record::cause::thresholds::HALF_OUTSIDE;
-use fingerpost_record::cause::{Cause, Need};
 use fingerpost_record::{Component, Evidence, Finding, Layer, Metric, Status};
 
-use super::catalogue::{CATALOGUE, Candidate, Rest};
 use super::clearing::{Doubts, why_not};
 use super::clues::Clues;
 use super::contention;
 use super::decided;
 use super::growth::Pair;
 use super::limits::{self, Trust};
+use super::own::Own;
 use super::roots;
 use super::sign::Sign;
 use super::unread;
+use crate::causes;
 use crate::chain;
 use crate::judging::{CONFIRMED, LIKELY};
 
+/// A cause that two sides are held against.
+#[derive(Clone, Copy)]
+struct Candidate {
+    cause: &'static Cause,
+    two: &'static TwoSides,
+}
+
+impl Candidate {
+    /// Whether it moves a part of a budget here.
+    fn moves(&self, clues: &Clues, layer: Layer, part: &Component) -> bool {
+        self.cause.moves(layer, part) || (self.two.also)(clues, layer, part)
+    }
+
+    /// What it takes of what no part of a budget has.
+    fn rest(&self, clues: &Clues) -> Rest {
+        (self.two.rest)(clues)
+    }
+}
+
+/// Every one, the sharpest first.
+fn candidates() -> Vec<Candidate> {
+    let candidate = |cause: &'static Cause| {
+        let two = cause.two_sides.as_ref()?;
+        Some(Candidate { cause, two })
+    };
+    let mut all: Vec<Candidate> = causes::all().filter_map(candidate).collect();
+    all.sort_by_key(|c| c.two.rank);
+    all
+}
+
+/// The one of this cause.
+fn candidate_of(name: &str) -> Option<Candidate> {
+    candidates().into_iter().find(|c| c.cause.name == name)
+}
+
 /// The confirmed so far, each with its share of the change.
 #[derive(Default)]
-struct Taken(Vec<(&'static Candidate, f64)>);
+struct Taken(Vec<(Candidate, f64)>);
 
 impl Taken {
     /// Whether a part is explained already.
@@ -37,7 +73,7 @@ impl Taken {
     }
 
     fn has_rest(&self, clues: &Clues) -> bool {
-        self.0.iter().any(|(c, _)| (c.rest)(clues) != Rest::No)
+        self.0.iter().any(|(c, _)| c.rest(clues) != Rest::No)
     }
 
     /// The smallest share among the confirmed.
@@ -48,7 +84,7 @@ impl Taken {
 
 /// What is known about one candidate.
 struct Case {
-    candidate: &'static Candidate,
+    candidate: Candidate,
     /// Of the change, what it moves.
     share: f64,
     /// Of that, what no other is a confirmed cause of.
@@ -83,9 +119,9 @@ impl Change {
     /// belongs to it where it is surely more than what was followed tells: nobody has most of a change of which little
     /// was seen.
     fn of(clues: &Clues, trust: &Trust) -> Change {
-        let takes = |c: &Candidate| (c.rest)(clues) != Rest::No && (c.sign)(clues).speaks();
+        let takes = |c: &Candidate| c.rest(clues) != Rest::No && clues.sign(c.cause.name).speaks();
         let outside = clues.outside().map_or(0.0, |pair| pair.more().max(0.0));
-        let outside = if mostly_outside(clues, trust) || CATALOGUE.iter().any(takes) {
+        let outside = if mostly_outside(clues, trust) || candidates().iter().any(takes) {
             outside
         } else {
             0.0
@@ -109,33 +145,37 @@ fn mostly_outside(clues: &Clues, trust: &Trust) -> bool {
 
 /// The causes in order, those ruled out and those not observed last, and the share of the change that none of them
 /// explains.
-pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
+pub fn judge(clues: Clues, trust: &Trust) -> (Vec<Finding>, f64) {
+    let all = candidates();
+    let clues = &clues.judged_by(all.iter().map(|c| (c.cause.name, c.two.sign)));
+    let own = &Own::of(clues);
     let change = Change::of(clues, trust);
     if change.seconds <= 0.0 {
         return (Vec::new(), 0.0);
     }
     if !clues.have_parts() {
-        return unfollowed(clues, trust);
+        return unfollowed(&all, clues, own, trust);
     }
     let (mut taken, mut doubts, mut unsure) = (Taken::default(), Vec::new(), Vec::new());
-    let judged = |candidate: &'static Candidate| {
-        let mut case = Case::of(candidate, clues, change, &taken, trust);
+    let judged = |candidate: &Candidate| {
+        let mut case = Case::of(*candidate, clues, own, change, &taken, trust);
         let status = case.status();
         doubts.extend(case.doubt(status, clues));
-        unsure
-            .extend((status == Status::Likely && case.low == Some(0.0)).then_some(candidate.cause));
+        unsure.extend(
+            (status == Status::Likely && case.low == Some(0.0)).then_some(candidate.cause.name),
+        );
         match status {
-            Status::Confirmed => taken.0.push((candidate, case.left)),
+            Status::Confirmed => taken.0.push((*candidate, case.left)),
             // What is a likely cause of parts that another is a confirmed cause of comes after it.
             Status::Likely => case.share = case.share.min(taken.least_share()),
             Status::RuledOut | Status::NotObserved => {}
         }
         case.finding(status)
     };
-    let mut findings: Vec<Finding> = CATALOGUE.iter().map(judged).collect();
+    let mut findings: Vec<Finding> = all.iter().map(judged).collect();
     findings
         .iter_mut()
-        .for_each(|f| never_clear_the_convicted(f, clues, change.seconds));
+        .for_each(|f| never_clear_the_convicted(f, clues, own, change.seconds));
     fill_gaps(&mut findings, clues, change.seconds);
     let unexplained = (1.0 - explained(&findings, clues, change)).clamp(0.0, 1.0);
     limits::hold(&mut findings, clues, trust, unexplained);
@@ -143,7 +183,7 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     limits::spare(&mut findings, trust, unexplained);
     // What is not ruled out changes nothing about who is accused: it is told when that is settled.
     let doubts = Doubts::of(doubts, &findings);
-    decided::apply(&mut findings, clues, trust, &unsure);
+    decided::apply(&mut findings, clues, own, trust, &unsure);
     doubts.apply(&mut findings, clues);
     roots::neighbours_of_both(&mut findings, clues);
     roots::add(&mut findings, clues);
@@ -154,28 +194,28 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
 
 /// Where requests could not be followed on both sides, what tells a cause from its neighbours is all there is: it makes
 /// a cause likely or clears it, and how much of the change it makes is not known.
-fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
+fn unfollowed(all: &[Candidate], clues: &Clues, own: &Own, trust: &Trust) -> (Vec<Finding>, f64) {
     let why = clues
         .why_not_followed()
         .unwrap_or(Evidence::of(Metric::NotFollowedOnBoth));
     let unknown = [why, Evidence::of(Metric::PartNotKnown)];
     let finding = |c: &Candidate| {
-        let (status, evidence) = match (c.sign)(clues) {
+        let (status, evidence) = match clues.sign(c.cause.name).clone() {
             Sign::Fits(told) | Sign::Perhaps(told) => (
                 Status::Likely,
-                [told, unknown.to_vec(), unread::missing(c.cause, clues)].concat(),
+                [told, unknown.to_vec(), unread::missing(c.cause.name, clues)].concat(),
             ),
             Sign::Against(told) => (Status::RuledOut, told),
             Sign::NotGrown(told, _) => (Status::NotObserved, [told, unknown.to_vec()].concat()),
-            Sign::Unknown => (Status::NotObserved, missing(c.entry(), clues)),
+            Sign::Unknown => (Status::NotObserved, missing(c.cause, clues)),
         };
-        finding(c.entry(), status, 0.0, evidence)
+        finding(c.cause, status, 0.0, evidence)
     };
-    let mut findings: Vec<Finding> = CATALOGUE.iter().map(finding).collect();
+    let mut findings: Vec<Finding> = all.iter().map(finding).collect();
     findings
         .iter_mut()
-        .for_each(|f| never_clear_what_one_side_shows(f, clues));
-    decided::apply(&mut findings, clues, trust, &[]);
+        .for_each(|f| never_clear_what_one_side_shows(f, clues, own));
+    decided::apply(&mut findings, clues, own, trust, &[]);
     roots::add(&mut findings, clues);
     chain::order(&mut findings);
     (findings, 1.0)
@@ -183,15 +223,15 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
 
 /// What one side alone convicts is not ruled out, where the requests of the other side could not be followed either:
 /// nobody knows whether that side has it as well, so that it is not likely of the difference.
-fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
+fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues, own: &Own) {
     let convicted = |own: &&Finding| own.status == Status::Confirmed;
     let names = [clues.slow().name, clues.fast().name];
     let fact = |(own, name): (Option<&Finding>, &str)| {
         own.filter(convicted)
             .map(|own| Evidence::figure(Metric::ShownBySide, own.share).named(name))
     };
-    let shown: Vec<Evidence> = clues
-        .own(&f.cause)
+    let shown: Vec<Evidence> = own
+        .says(&f.cause)
         .into_iter()
         .zip(names)
         .filter_map(fact)
@@ -231,8 +271,9 @@ fn missing(cause: &Cause, clues: &Clues) -> Vec<Evidence> {
 
 impl Case {
     fn of(
-        candidate: &'static Candidate,
+        candidate: Candidate,
         clues: &Clues,
+        own: &Own,
         change: Change,
         taken: &Taken,
         trust: &Trust,
@@ -241,7 +282,7 @@ impl Case {
         let is_free =
             |layer: Layer, part: &Component| moves(layer, part) && !taken.has(clues, layer, part);
         let (moved, free) = (clues.parts(moves), clues.parts(is_free));
-        let takes = (candidate.rest)(clues);
+        let takes = candidate.rest(clues);
         let rest = if takes == Rest::No { 0.0 } else { change.rest };
         let free_rest = if taken.has_rest(clues) { 0.0 } else { rest };
         let sure_rest = if takes == Rest::Surely {
@@ -275,7 +316,7 @@ impl Case {
         } else {
             0.0
         };
-        let own = match clues.own(candidate.cause) {
+        let own = match own.says(candidate.cause.name) {
             [Some(slow), fast]
                 if slow.status.accuses() && fast.is_none_or(|c| c.status > slow.status) =>
             {
@@ -288,10 +329,10 @@ impl Case {
             let part = Evidence::figure(Metric::PartOfChange, share(moved.more() + rest));
             evidence.push(part.within([low, high]));
         }
-        let sign = (candidate.sign)(clues);
+        let sign = clues.sign(candidate.cause.name).clone();
         let (share, left) = (share(moved.more() + rest), share(free.more() + free_rest));
         if sign == Sign::Unknown {
-            evidence.extend(missing(candidate.entry(), clues));
+            evidence.extend(missing(candidate.cause, clues));
         }
         Case {
             candidate,
@@ -341,13 +382,13 @@ impl Case {
         let by_its_part = status == Status::RuledOut && !matches!(self.sign, Sign::Against(_));
         let high = match self.sign {
             // A budget has all places of the disk in one part: what others of them took says nothing of these.
-            Sign::NotGrown(_, Some(at_most)) if self.candidate.entry().layer == Layer::Storage => {
+            Sign::NotGrown(_, Some(at_most)) if self.candidate.cause.layer == Layer::Storage => {
                 Some((at_most / self.least).max(0.0))
             }
             _ => self.high,
         };
         let why = by_its_part.then(|| why_not(high, self.unseen, clues.not_followed()))?;
-        Some((self.candidate.cause, why?))
+        Some((self.candidate.cause.name, why?))
     }
 
     fn finding(self, status: Status) -> Finding {
@@ -368,25 +409,22 @@ impl Case {
             Status::Likely => self.share,
             Status::RuledOut | Status::NotObserved => 0.0,
         };
-        finding(self.candidate.entry(), status, share, evidence)
+        finding(self.candidate.cause, status, share, evidence)
     }
 }
 
 /// What one side alone convicts is not ruled out: where only the slower one does it stays likely; what both have, or
 /// only the faster one, is not what makes the difference, and is not ruled out either.
-fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
-    let [slow, fast] = clues
-        .own(&f.cause)
+fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, own: &Own, change: f64) {
+    let [slow, fast] = own
+        .says(&f.cause)
         .map(|own| own.filter(|own| own.status == Status::Confirmed));
     if f.status != Status::RuledOut {
         return;
     }
     let (status, why) = match (slow, fast) {
         (Some(slow), None) => {
-            let moved = CATALOGUE
-                .iter()
-                .find(|c| c.cause == f.cause)
-                .map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
+            let moved = candidate_of(&f.cause).map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
             (
                 Status::Likely,
@@ -427,10 +465,7 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
         let moved = clues.parts(|l, _| l == layer);
         let share = (moved.more() / change).clamp(0.0, 1.0);
         let named = findings.iter().any(|f| {
-            f.status.accuses()
-                && CATALOGUE
-                    .iter()
-                    .any(|c| c.cause == f.cause && covers(c, layer, clues))
+            f.status.accuses() && candidate_of(&f.cause).is_some_and(|c| covers(&c, layer, clues))
         });
         if share < CONFIRMED || named {
             continue;
@@ -472,21 +507,19 @@ fn covers(candidate: &Candidate, layer: Layer, clues: &Clues) -> bool {
 
 /// The share of the change in parts that a named cause moves, each part counted once.
 fn explained(findings: &[Finding], clues: &Clues, change: Change) -> f64 {
-    let named: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
+    let named: Vec<(Layer, Option<Candidate>)> = findings
+        .iter()
+        .filter(|f| f.status.accuses())
+        .map(|f| (f.layer, candidate_of(&f.cause)))
+        .collect();
     let moved = clues.parts(|layer, part| {
-        named
-            .iter()
-            .any(|f| match CATALOGUE.iter().find(|c| c.cause == f.cause) {
-                Some(c) => c.moves(clues, layer, part),
-                None => f.layer == layer,
-            })
+        named.iter().any(|(of, candidate)| match candidate {
+            Some(c) => c.moves(clues, layer, part),
+            None => *of == layer,
+        })
     });
-    let takes = |f: &Finding| {
-        CATALOGUE
-            .iter()
-            .any(|c| c.cause == f.cause && (c.rest)(clues) != Rest::No)
-    };
-    let rest = if named.iter().any(|f| takes(f)) {
+    let takes = |c: &Candidate| c.rest(clues) != Rest::No;
+    let rest = if named.iter().any(|(_, c)| c.as_ref().is_some_and(takes)) {
         change.rest
     } else {
         0.0

@@ -1,27 +1,35 @@
 //! What the two runs know about one workload step: totals of its observers, and facts of the hosts.
 //!
-//! Observers name their readings; [`Clues`] looks one up by the names of [`super::catalogue`]'s vocabulary, over all
+//! Observers name their readings; [`Clues`] looks one up by the names below, over all
 //! observers of the step, and tells it only where both sides have it and had it in the same way; with `fast` the side
 //! on which a transaction takes less time and `slow` the other.
+//!
+//! # Vocabulary
+//!
+//! Readings that signs look for among a step's observations: the observers' names, over the whole step. Any may be
+//! absent, and then its rule says so. Those of `cpu`, `others`, `disk`, `memory`, `network`, `pressure` and `limits`
+//! speak of the machine and the server's control group, `server.*` and `client.*` of the threads on either side. Which a
+//! cause needs, its row says.
+//!
+//! Where requests were followed on both sides, the places where they spent their time tell the causes of waiting for a
+//! CPU, the disk, a lock, a peer and a timer apart, and the readings do so only in records without. What "server user
+//! code" has more and ticks count as the kernel's is a part of the kernel's ([`crate::entering`]).
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_record::{
-    Blocker, Budget, Component, Evidence, Experiment, Finding, Layer, Metric, Observation, Paths,
-    Readings,
+    Blocker, Budget, Component, Evidence, Experiment, Layer, Metric, Observation, Paths, Readings,
     reading::{Missing, Name, Way, name},
 };
 
 use super::growth::{Growth, Pair};
 use super::older::{resolved, wall};
-use crate::chain;
-use crate::deciding::verdict;
+use super::sign::Sign;
 use crate::entering::Entering;
-use crate::facts::{Facts, TICKS};
+use crate::facts::TICKS;
 use crate::places::{Place, Places, places};
-use crate::step::StepFigures;
 use crate::steps::KnownSide;
-use crate::suspects::suspects;
 use crate::windows::{CALLS, all_calls, calls_per_transaction};
 use fingerpost_record::paths::{Leaf, Share};
 
@@ -47,6 +55,17 @@ impl Changed {
     }
 }
 
+/// What tells a cause from its neighbours.
+pub(crate) type SignOf = fn(&Clues) -> Sign;
+
+/// What one side has on record of a step.
+pub(super) struct OnRecord<'c, 'a> {
+    pub(super) side: KnownSide<'a>,
+    pub(super) budget: &'a Budget,
+    pub(super) readings: &'c Readings,
+    pub(super) paths: Option<&'a Paths>,
+}
+
 /// Both sides' knowledge of one workload step, that of the faster side first.
 pub struct Clues<'a> {
     sides: [(KnownSide<'a>, &'a Budget); 2],
@@ -64,13 +83,13 @@ pub struct Clues<'a> {
     /// The share of their requests' time that could not be followed, where both were followed.
     not_followed: Option<[f64; 2]>,
     /// Their requests' time on a CPU by trace and by ticks, where both know it.
-    pub(super) entering: Option<[Entering; 2]>,
+    pub(crate) entering: Option<[Entering; 2]>,
     /// The transactions that their totals of system calls are of.
     of_calls: [f64; 2],
     /// What was changed between the sides.
-    pub(super) changed: Vec<Changed>,
-    /// What each side alone convicts, suspects and clears.
-    own: [Vec<Finding>; 2],
+    pub(crate) changed: Vec<Changed>,
+    /// The sign of each cause, found when it is asked for first.
+    signs: BTreeMap<&'static str, (SignOf, OnceCell<Sign>)>,
     new_is_slow: bool,
 }
 
@@ -106,7 +125,6 @@ impl<'a> Clues<'a> {
             ])
         });
         let of_calls = paths.and_then(|p| transactions_of_calls(&readings, p));
-        let own = [0, 1].map(|i| own_findings(sides[i], of(i).1));
         let mut clues = Clues {
             sides,
             parts,
@@ -117,7 +135,7 @@ impl<'a> Clues<'a> {
             entering,
             of_calls: of_calls.unwrap_or([0, 1].map(|i| transactions(&readings[i], sides[i].1))),
             changed: Vec::new(),
-            own,
+            signs: BTreeMap::new(),
             readings,
             new_is_slow,
         };
@@ -153,9 +171,30 @@ impl<'a> Clues<'a> {
         self.not_followed.map(|[fast, slow]| fast.max(slow))
     }
 
-    /// What the slower side alone says of a cause, and what the faster one does.
-    pub fn own(&self, cause: &str) -> [Option<&Finding>; 2] {
-        [1, 0].map(|i| self.own[i].iter().find(|f| f.cause == cause))
+    /// With these causes to hold against the sides.
+    pub(crate) fn judged_by(mut self, signs: impl Iterator<Item = (&'static str, SignOf)>) -> Self {
+        let unasked = |(name, sign)| (name, (sign, OnceCell::new()));
+        self.signs = signs.map(unasked).collect();
+        self
+    }
+
+    /// What tells a cause from its neighbours here, found once for all that ask. A sign may ask for another's, and never
+    /// by way of that for its own.
+    pub(crate) fn sign(&self, of: &str) -> &Sign {
+        let found = self.signs.get(of);
+        found.map_or(&Sign::Unknown, |(sign, found)| {
+            found.get_or_init(|| sign(self))
+        })
+    }
+
+    /// What the slower side has on record of the step, and the faster one.
+    pub(super) fn on_record(&self) -> [OnRecord<'_, 'a>; 2] {
+        [1, 0].map(|i| OnRecord {
+            side: self.sides[i].0,
+            budget: self.sides[i].1,
+            readings: &self.readings[i],
+            paths: paths_of(self.sides[i]),
+        })
     }
 
     /// Experiments of this step, of the slower side and of the faster one.
@@ -624,28 +663,6 @@ fn entering_of(
         readings,
         paths,
     )
-}
-
-/// What one side alone says: judged anew from what is on record, or, of a record that does not allow it, what was found
-/// then.
-fn own_findings<'a>(of: (KnownSide<'a>, &'a Budget), readings: &Readings) -> Vec<Finding> {
-    let (side, budget) = of;
-    if let (Some(step), Some(paths)) = (StepFigures::from_totals(readings), paths_of(of)) {
-        let found = suspects(&Facts::of(&step, readings, Some(paths)));
-        return verdict(&found, &experiments_of(of).cloned().collect::<Vec<_>>());
-    }
-    // In records of one step some findings do not say of which step they are.
-    let is_of_step =
-        |f: &&Finding| f.is_of(&budget.workload, &budget.params) || !side.has_step_of(f);
-    let mut found: Vec<Finding> = side
-        .steps
-        .findings
-        .iter()
-        .filter(is_of_step)
-        .cloned()
-        .collect();
-    chain::order(&mut found);
-    found
 }
 
 /// The experiments of a budget's step.

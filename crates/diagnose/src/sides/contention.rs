@@ -1,56 +1,45 @@
 //! What other processes that came take besides the CPU that they have while a request waits for it: too few CPUs are
 //! left for the server's own threads, which then wait for each other, and caches hold what the others used.
 
-use fingerpost_record::cause::thresholds::{
-    BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK,
-};
-use fingerpost_record::place::Kind;
-use fingerpost_record::{Component, Evidence, Layer, Metric, Quantity};
+use crate::thresholds::{BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK};
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Metric, Quantity};
 
 use super::clues::Clues;
 use super::fitting::grew;
-use super::growth::{self, Growth, Pair};
-use super::sign::Sign::{self, Against, NotGrown};
+use super::growth::{Growth, Pair};
+use super::sign::Sign::{Against, NotGrown};
 use super::sign::{Told, kernel, on_cpu, user};
-use super::{given, work};
+use super::work;
 use crate::places::Place;
 
 /// CPUs' worth of time that others use, where they are neighbours on both sides.
-pub(super) fn on_both_sides(clues: &Clues) -> Option<Pair> {
-    given::others_used(clues)
+pub(crate) fn on_both_sides(clues: &Clues) -> Option<Pair> {
+    others_used(clues)
         .map(|o| o.pair)
         .filter(|o| o.fast >= OTHERS_CAME.value && o.fast >= SAME_NEIGHBOURS.value * o.slow)
 }
 
 /// CPUs' worth of time that others use, where that is clearly more on the slower side.
-pub(super) fn came(clues: &Clues) -> Option<Pair> {
-    given::others_used(clues)
+pub(crate) fn came(clues: &Clues) -> Option<Pair> {
+    others_used(clues)
         .map(|o| o.pair)
         .filter(|o| more(o.slow, o.fast))
 }
 
-fn more(slow: f64, fast: f64) -> bool {
+pub(crate) fn more(slow: f64, fast: f64) -> bool {
     slow > fast + OTHERS_CAME.value && slow > OTHERS_CAME_TIMES.value * fast
-}
-
-/// What it says of contention that others use so much: with the whole intervals of the ticks in which their time is
-/// counted, or by the middle.
-pub(super) fn sign(others: &Growth, told: Told) -> Sign {
-    let ([fast_low, fast_high], [slow_low, slow_high]) = (others.fast(), others.slow());
-    match more(others.pair.slow, others.pair.fast) {
-        true => growth::fits(told, more(slow_low, fast_high)),
-        false => growth::against(told, !more(slow_high, fast_low)),
-    }
 }
 
 /// Why the server's threads wait for each other although their work is the same, or much longer than their longer work
 /// makes them: others have the CPUs on which they ran. Nothing where the server was given fewer CPUs itself, or where
 /// nobody read how many.
-pub(super) fn left_too_few(clues: &Clues) -> Option<Told> {
+pub(crate) fn left_too_few(clues: &Clues) -> Option<Told> {
     let others = came(clues)?;
     // Without the throttled time others are likely at most (`unread`).
-    let limited = !matches!(given::affinity(clues), Against(_) | NotGrown(..))
-        || given::quota(clues).speaks();
+    let limited = !matches!(clues.sign(id::CPU_AFFINITY), Against(_) | NotGrown(..))
+        || clues.sign(id::CPU_QUOTA).speaks();
     let waited = clues
         .places(&[Place::CpuServer])
         .filter(|waited| grew(clues, *waited) && !limited)?;
@@ -72,7 +61,7 @@ pub(super) fn left_too_few(clues: &Clues) -> Option<Told> {
 }
 
 /// Why the server's code and the kernel take longer for the same calls: others run on the CPUs in between.
-pub(super) fn slow_the_same_work(clues: &Clues) -> Option<Told> {
+pub(crate) fn slow_the_same_work(clues: &Clues) -> Option<Told> {
     let others = came(clues)?;
     let shared = clues
         .places(&[Place::CpuOther])
@@ -91,13 +80,10 @@ pub(super) fn slow_the_same_work(clues: &Clues) -> Option<Told> {
     })
 }
 
-/// Whether a part of a budget is longer because of them.
-pub(super) fn moves(clues: &Clues, layer: Layer, part: &Component) -> bool {
-    match Kind::of(layer, part) {
-        Kind::CpuServer | Kind::CpuClient | Kind::ClientCpuServer | Kind::ClientCpuClient => {
-            left_too_few(clues).is_some()
-        }
-        Kind::UserCode | Kind::Kernel | Kind::Faults => slow_the_same_work(clues).is_some(),
-        _ => false,
-    }
+/// CPUs' worth of time that other processes used.
+pub(crate) fn others_used(clues: &Clues) -> Option<Growth> {
+    Some(clues.in_cpus(
+        clues.total(name::OTHER_CPU_SECONDS)?,
+        clues.total(name::ELAPSED_SECONDS)?,
+    ))
 }

@@ -1,12 +1,13 @@
 //! Deciding experiments that the sides' own runs hold: what a change took away of the difference. Their answers count
 //! above every passive sign.
 
-use fingerpost_record::cause::thresholds::LESSER_PART;
+use crate::thresholds::LESSER_PART;
 use fingerpost_record::{Answer, Estimate, Evidence, Experiment, Finding, Metric, Status};
 
 use super::clues::Clues;
 use super::growth::Pair;
 use super::limits::Trust;
+use super::own::Own;
 use crate::deciding::{by_suspicion, decides, decides_about};
 use crate::judging::{CONFIRMED, LIKELY};
 
@@ -30,7 +31,13 @@ struct Part {
 /// - Else the sentence stands with the suspect.
 ///
 /// What other suspects are said to have is no more than what is left.
-pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsure: &[&str]) {
+pub(super) fn apply(
+    findings: &mut [Finding],
+    clues: &Clues,
+    own: &Own,
+    trust: &Trust,
+    unsure: &[&str],
+) {
     let [slow, fast] = clues.experiments();
     let turn = clues.turn();
     if slow.is_empty() || turn.more() <= 0.0 {
@@ -52,7 +59,7 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
                 // Where the faster side suffers from it as well, and was not asked, how much of the difference it is
                 // nobody knows.
                 let also =
-                    alike.is_none() && clues.own(&name)[1].is_some_and(|own| own.status.accuses());
+                    alike.is_none() && own.says(&name)[1].is_some_and(|own| own.status.accuses());
                 let Some(part) = part(experiment, alike, turn).filter(|_| !also) else {
                     f.evidence.push(fact.clone());
                     continue;

@@ -2,15 +2,13 @@
 //! the disk: calls on files that go with it.
 
 use super::clues::Clues;
-use super::fitting::grew;
-use super::growth::{self, Growth, Pair};
-use super::sign::Sign::{self, Fits, NotGrown, Unknown};
+use super::growth::{Growth, Pair};
+use super::sign::Sign::Fits;
 use super::sign::Told;
 use crate::counts::Z;
 use crate::places::Kind;
-use fingerpost_record::cause::thresholds::{
-    FEW_FLUSHES, FLUSHES_MATTER, MORE_OF_A_COUNT, MOST_OF_COMMITS, NO_FLUSHES, SAME_COST,
-};
+use crate::thresholds::{FEW_FLUSHES, MORE_OF_A_COUNT, MOST_OF_COMMITS, NO_FLUSHES, SAME_COST};
+use fingerpost_record::cause::id;
 use fingerpost_record::reading::{Name, name};
 use fingerpost_record::{Component, Evidence, Layer, Metric};
 
@@ -28,7 +26,7 @@ const SYNCS: [Name; 2] = [
 ];
 
 /// Flushes of a transaction, with how many were counted.
-pub(super) fn counted_flushes(clues: &Clues) -> Option<Growth> {
+pub(crate) fn counted_flushes(clues: &Clues) -> Option<Growth> {
     let calls = SYNCS.iter().filter_map(|name| clues.per_transaction(*name));
     // Where the threads that serve make none, others of the server may, and the device counts them.
     let calls = calls.reduce(Pair::sum).filter(|c| c.fast + c.slow > 0.0);
@@ -38,51 +36,17 @@ pub(super) fn counted_flushes(clues: &Clues) -> Option<Growth> {
     }
 }
 
-pub(super) fn durability(clues: &Clues) -> Sign {
-    let Some(counted) = counted_flushes(clues) else {
-        return Unknown;
-    };
-    let count = counted.pair;
-    let mut told = vec![clues.told(Metric::Flushes, count)];
-    // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the
-    // disk's.
-    if let Some(Cost { times: cost, .. }) = flush_cost(clues)
-        && cost > count.ratio()
-    {
-        told.push(Evidence::figure(Metric::FlushCost, cost));
-        return NotGrown(told, None);
-    }
-    // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of
-    // the change.
-    let longer = clues.followed()
-        && grew(
-            clues,
-            clues.parts(|layer, part| in_flushes(Kind::of(layer, part))),
-        );
-    let ([low, high], [least, most]) = (counted.ratio(), counted.slow());
-    if count.ratio() > MORE_FLUSHES && (count.slow > FLUSHES_MATTER.value || longer) {
-        return growth::fits(
-            told,
-            low > MORE_FLUSHES && (least > FLUSHES_MATTER.value || longer),
-        );
-    }
-    growth::against(
-        told,
-        high <= MORE_FLUSHES || !longer && most <= FLUSHES_MATTER.value,
-    )
-}
-
 /// Whether a part is spent in flushes: in the call, or waiting for the disk.
-pub(super) fn in_flushes(kind: Kind) -> bool {
+pub(crate) fn in_flushes(kind: Kind) -> bool {
     matches!(kind, Kind::Storage | Kind::Syncs)
 }
 
 /// How many times as many flushes a transaction makes where it commits in another way.
-const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
+pub(crate) const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
 
 /// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes
 /// where there are enough.
-pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
+pub(crate) fn flush_cost(clues: &Clues) -> Option<Cost> {
     let call = |name: &str| {
         let of = |what: &str| clues.per_transaction_as(&format!("server.call.{name}.{what}"));
         Some((of("count")?, of("seconds")?))
@@ -116,9 +80,9 @@ pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
 /// How many times as long one of something takes: the value, and the upper end of its 95 % interval, which is as sure
 /// as the number of those that were timed where their deviation is no more than their mean.
 #[derive(Clone, Copy)]
-pub(super) struct Cost {
-    pub(super) times: f64,
-    pub(super) at_most: f64,
+pub(crate) struct Cost {
+    pub(crate) times: f64,
+    pub(crate) at_most: f64,
 }
 
 impl Cost {
@@ -139,7 +103,7 @@ impl Cost {
 
 /// Why a longer time in the device is no slower device: there are more flushes, and each takes no longer; and whether
 /// that is so for sure.
-pub(super) fn more_of_the_same(clues: &Clues) -> Option<(Told, bool)> {
+pub(crate) fn more_of_the_same(clues: &Clues) -> Option<(Told, bool)> {
     let (count, cost) = (counted_flushes(clues)?, flush_cost(clues)?);
     let more = count.pair.ratio() > MORE_FLUSHES && cost.times < SAME_COST.value;
     let surely = count.ratio()[0] > MORE_FLUSHES && cost.at_most < SAME_COST.value;
@@ -164,8 +128,8 @@ const OF_COMMITS: [&[&str]; 4] = [
 
 /// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take
 /// longer is in those on files.
-pub(super) fn journals(clues: &Clues) -> Option<Told> {
-    let Fits(mut told) = durability(clues) else {
+pub(crate) fn journals(clues: &Clues) -> Option<Told> {
+    let Fits(mut told) = clues.sign(id::STORAGE_DURABILITY).clone() else {
         return None;
     };
     let flushed = counted_flushes(clues)?.pair;
@@ -189,6 +153,6 @@ fn of_commits(_: Layer, part: &Component) -> bool {
 }
 
 /// Whether a part of a budget is longer because of calls that go with how the server commits.
-pub(super) fn with_journals(clues: &Clues, layer: Layer, part: &Component) -> bool {
+pub(crate) fn with_journals(clues: &Clues, layer: Layer, part: &Component) -> bool {
     of_commits(layer, part) && journals(clues).is_some()
 }

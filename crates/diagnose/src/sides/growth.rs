@@ -127,7 +127,7 @@ impl Growth {
 /// cause, where that holds with the whole interval; by its middle alone it is a suspicion, or clears nobody. Of a
 /// quantity that no events are known of (seconds that threads stood still for) the middle is all there is: what then
 /// accuses is the interval of the cause's part of a request, and nothing clears but that there is none of it.
-pub(super) fn grown(pair: Pair, growth: Option<Growth>, by: f64, told: Told) -> Sign {
+pub(crate) fn grown(pair: Pair, growth: Option<Growth>, by: f64, told: Told) -> Sign {
     let more = pair.ratio() > by && pair.slow > 0.0;
     match growth.map(|g| g.ratio()) {
         Some([low, _]) if more && low <= by => Perhaps(told),
@@ -139,13 +139,13 @@ pub(super) fn grown(pair: Pair, growth: Option<Growth>, by: f64, told: Told) -> 
 }
 
 /// What holds with its whole interval, or by its middle value alone.
-pub(super) fn fits(told: Told, surely: bool) -> Sign {
+pub(crate) fn fits(told: Told, surely: bool) -> Sign {
     if surely { Fits(told) } else { Perhaps(told) }
 }
 
 /// What speaks against a cause: surely where it holds with whole intervals, else, and where these are not known, as
 /// little as a middle value says.
-pub(super) fn against(told: Told, surely: impl Into<Option<bool>>) -> Sign {
+pub(crate) fn against(told: Told, surely: impl Into<Option<bool>>) -> Sign {
     if surely.into() == Some(true) {
         Against(told)
     } else {

@@ -1,7 +1,7 @@
 //! What nothing is confirmed without: the same limits as of one side.
 
-use fingerpost_record::cause::cause;
-use fingerpost_record::cause::thresholds::{LEAST_LEFT, MOST_UNEXPLAINED};
+use crate::causes::cause;
+use crate::thresholds::{LEAST_LEFT, MOST_UNEXPLAINED};
 use fingerpost_record::{Evidence, Finding, Metric, Status};
 
 use super::clues::Clues;

@@ -1,32 +1,32 @@
 //! Two sides of one workload step: the way from one budget to the other, and the causes of the difference.
 //!
-//! [`waterfall`] takes the difference apart; [`candidates`] holds each cause of the [`catalogue`] against what tells it
-//! from its neighbours.
+//! [`waterfall`] takes the difference apart; [`candidates`] holds each cause of the registry ([`crate::causes`]) against
+//! what tells it from its neighbours.
 
 pub mod alone;
 pub mod candidates;
-pub mod catalogue;
 mod clearing;
+pub(crate) mod client;
 pub mod clues;
-mod contention;
+pub(crate) mod contention;
 mod decided;
-mod fitting;
-mod flushes;
-mod given;
-mod growth;
-mod let_go;
+pub(crate) mod fitting;
+pub(crate) mod flushes;
+pub(crate) mod growth;
+pub(crate) mod let_go;
 pub mod limits;
+pub(crate) mod losses;
 mod older;
+mod own;
 pub mod own_findings;
 mod roots;
 pub mod settled;
-mod sign;
-mod signs;
-mod signs_io;
+pub(crate) mod shaped;
+pub(crate) mod sign;
 mod unread;
 pub mod watched;
 pub mod waterfall;
-mod work;
+pub(crate) mod work;
 
 use fingerpost_record::{Finding, Status};
 

@@ -1,6 +1,6 @@
 //! Budgets of records from before requests were followed: they have parts for queues.
 
-use fingerpost_record::cause::thresholds::FEW_THREADS;
+use crate::thresholds::FEW_THREADS;
 use fingerpost_record::reading::name;
 use fingerpost_record::{Budget, Component, Layer, Part, Readings};
 

@@ -1,6 +1,8 @@
 //! What was changed between the sides is named before what it does: a build, a setting.
 
-use fingerpost_record::cause::{Cause, cause, id};
+use crate::cause::Cause;
+use crate::causes::cause;
+use fingerpost_record::cause::id;
 use fingerpost_record::{Finding, Metric, Status};
 
 use super::candidates::finding;

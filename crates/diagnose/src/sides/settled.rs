@@ -2,7 +2,7 @@
 //! it is told as its consequence, and what cannot has no more than what it leaves for sure: all but the low end of the
 //! experiment's interval.
 
-use fingerpost_record::cause::cause;
+use crate::causes::cause;
 use fingerpost_record::{Finding, Metric, Status};
 
 use super::decided::leave;

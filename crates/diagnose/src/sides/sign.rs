@@ -30,7 +30,7 @@ impl Sign {
     }
 
     /// The same with something more.
-    pub(super) fn and(mut self, more: impl IntoIterator<Item = Evidence>) -> Sign {
+    pub(crate) fn and(mut self, more: impl IntoIterator<Item = Evidence>) -> Sign {
         if let Sign::Fits(told)
         | Sign::Perhaps(told)
         | Sign::Against(told)
@@ -43,12 +43,12 @@ impl Sign {
 }
 
 /// The server's own code.
-pub(super) fn user(layer: Layer, part: &Component) -> bool {
+pub(crate) fn user(layer: Layer, part: &Component) -> bool {
     Kind::of(layer, part) == Kind::UserCode
 }
 
 /// The kernel on the server's behalf.
-pub(super) fn kernel(layer: Layer, part: &Component) -> bool {
+pub(crate) fn kernel(layer: Layer, part: &Component) -> bool {
     matches!(
         Kind::of(layer, part),
         Kind::Kernel | Kind::Faults | Kind::Syncs
@@ -56,6 +56,6 @@ pub(super) fn kernel(layer: Layer, part: &Component) -> bool {
 }
 
 /// All that a CPU does.
-pub(super) fn on_cpu(layer: Layer, part: &Component) -> bool {
+pub(crate) fn on_cpu(layer: Layer, part: &Component) -> bool {
     user(layer, part) || kernel(layer, part) || Kind::of(layer, part) == Kind::Host
 }

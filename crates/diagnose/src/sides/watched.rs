@@ -1,8 +1,8 @@
 //! Resources that somebody watched under load and that were far from their limit: ruled out, with the figure that clears
 //! them.
 
+use crate::thresholds::{CPUS_BUSY, LINK_FREE, WRITES_FREE};
 use fingerpost_record::cause::id;
-use fingerpost_record::cause::thresholds::{CPUS_BUSY, LINK_FREE, WRITES_FREE};
 use fingerpost_record::reading::{Name, name};
 use fingerpost_record::{Evidence, Finding, Layer, Metric, Observation};
 

@@ -4,14 +4,17 @@ use super::clues::{Changed, Clues};
 use super::fitting::set_now;
 use super::growth::{Growth, Pair};
 use super::sign::{Told, kernel, user};
-use fingerpost_record::cause::thresholds::{
-    FEW_CALLS, FEW_FAULTS, IN_PROPORTION, MORE_ROUND_TRIPS, MORE_TO_DO, SLOWER_CODE,
+use crate::entering::Entering;
+use crate::places::Kind;
+use crate::thresholds::{
+    CLIENT_TOO, FEW_CALLS, FEW_FAULTS, IN_PROPORTION, MORE_ROUND_TRIPS, MORE_TO_DO, SLOWER_CODE,
+    TOLD_BY_TICKS,
 };
 use fingerpost_record::reading::name;
 use fingerpost_record::{Evidence, Metric};
 
 /// Whether user code and kernel take longer in proportion, and neither by nothing.
-pub(super) fn together(clues: &Clues) -> bool {
+pub(crate) fn together(clues: &Clues) -> bool {
     let (on_user, on_kernel) = (clues.parts(user).ratio(), clues.parts(kernel).ratio());
     on_user > SLOWER_CODE.value
         && on_kernel > SLOWER_CODE.value
@@ -19,7 +22,7 @@ pub(super) fn together(clues: &Clues) -> bool {
 }
 
 /// Another compiler or library on the same processor, or a parameter of the sides that names a build.
-pub(super) fn build(clues: &Clues) -> Option<Evidence> {
+pub(crate) fn build(clues: &Clues) -> Option<Evidence> {
     let same_cpu = clues.fast().host.cpu.model == clues.slow().host.cpu.model;
     let differs = || {
         clues
@@ -33,7 +36,7 @@ pub(super) fn build(clues: &Clues) -> Option<Evidence> {
 }
 
 /// A parameter or variable that differs between the sides and is no build.
-pub(super) fn setting(clues: &Clues) -> Option<Evidence> {
+pub(crate) fn setting(clues: &Clues) -> Option<Evidence> {
     clues
         .changed
         .iter()
@@ -42,7 +45,7 @@ pub(super) fn setting(clues: &Clues) -> Option<Evidence> {
 }
 
 /// Page faults of the server per transaction.
-pub(super) fn faults(clues: &Clues) -> Option<Growth> {
+pub(crate) fn faults(clues: &Clues) -> Option<Growth> {
     let minor = clues.per_transaction(name::SERVER_FAULTS_MINOR)?;
     let all = clues
         .per_transaction(name::SERVER_FAULTS_MAJOR)
@@ -55,7 +58,7 @@ pub(super) fn faults(clues: &Clues) -> Option<Growth> {
 
 /// Whether a count is so many times as large, and more than a few of a transaction: by its middle, and with its whole
 /// interval.
-pub(super) fn more_than_few(count: &Growth, by: f64, few: f64) -> [bool; 2] {
+pub(crate) fn more_than_few(count: &Growth, by: f64, few: f64) -> [bool; 2] {
     let middle = count.pair.ratio() > by && count.pair.slow > few;
     [
         middle,
@@ -65,7 +68,7 @@ pub(super) fn more_than_few(count: &Growth, by: f64, few: f64) -> [bool; 2] {
 
 /// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed, and whether that is
 /// so for sure.
-pub(super) fn more_to_do(clues: &Clues) -> Option<(Told, bool)> {
+pub(crate) fn more_to_do(clues: &Clues) -> Option<(Told, bool)> {
     if [
         name::SERVER_THP_DISABLED,
         name::SERVER_SECCOMP_FILTERS,
@@ -96,9 +99,57 @@ pub(super) fn more_to_do(clues: &Clues) -> Option<(Told, bool)> {
 
 /// Round trips between client and server that a transaction makes more of on the slower side: each asks for the
 /// server's work, its calls, and waits for CPUs and the network again.
-pub(super) fn round_trips(clues: &Clues) -> Option<Evidence> {
+pub(crate) fn round_trips(clues: &Clues) -> Option<Evidence> {
     let turns = clues
         .total(name::STEP_TURNS_PER_TRANSACTION)
         .filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS.value)?;
     Some(clues.told(Metric::RoundTrips, turns))
+}
+
+/// How many times as long user code takes, and the kernel.
+pub(crate) fn code_times(user: Pair, kernel: Pair) -> Told {
+    vec![
+        Evidence::figure(Metric::UserCodeTimes, user.ratio()),
+        Evidence::figure(Metric::KernelTimes, kernel.ratio()),
+    ]
+}
+
+/// These facts and more of them.
+pub(crate) fn and(told: Told, more: impl IntoIterator<Item = Evidence>) -> Told {
+    told.into_iter().chain(more).collect()
+}
+
+/// The load generator does the same work for each transaction on both sides. Where it runs on the server's machine, a
+/// slower CPU makes its work longer as well: where that grew by less than half as much (of the logarithms), the CPU is
+/// not what the server's code suffers from. Its CPU time has interrupts and waking up in it, of which a server that
+/// answers later makes more; what followed requests spend in its own code has neither, and tells as well where it is
+/// known.
+pub(crate) fn client_spared(clues: &Clues, server: f64) -> Option<Told> {
+    let counted = clues.per_transaction(name::CLIENT_CPU_SECONDS);
+    let followed = clues
+        .followed()
+        .then(|| clues.parts(|layer, part| Kind::of(layer, part) == Kind::Client));
+    let known = [counted, followed]
+        .into_iter()
+        .flatten()
+        .filter(|c| c.fast > 0.0 && c.slow > 0.0);
+    let client = known.map(Pair::ratio).min_by(f64::total_cmp)?;
+    let told = || {
+        vec![
+            Evidence::figure(Metric::ClientWorkTimes, client),
+            Evidence::of(Metric::ClientNotSlowed),
+        ]
+    };
+    (client.ln() < server.ln() * CLIENT_TOO.value).then(told)
+}
+
+/// Whether nothing tells filters that only the slower side has from the server's own code: they run before a call's
+/// entry is traced, and ticks of user mode, which they are not, either are too few or did not grow with that code.
+pub(crate) fn filters_are_untold(clues: &Clues) -> bool {
+    let told = |[fast, slow]: [Entering; 2]| {
+        slow.user - fast.user > TOLD_BY_TICKS.value * (slow.traced_user - fast.traced_user)
+    };
+    set_now(clues, name::SERVER_SECCOMP_FILTERS)
+        && clues.followed()
+        && !clues.entering.is_some_and(told)
 }

@@ -818,13 +818,6 @@ fn pages_that_are_read_again_for_lack_of_memory_are_no_slow_disk() {
 }
 
 #[test]
-fn every_rule_is_of_a_cause_of_the_registry() {
-    for (name, _) in RULES {
-        assert!(cause(name).is_some(), "{name}");
-    }
-}
-
-#[test]
 fn idle_cpus_are_not_saturated_and_uncounted_calls_are_not_observed() {
     // 0.15 of 2 CPUs, which the server's threads wait for all the same: one of them had it.
     let idle = [("server.user.seconds", 1.0), ("server.kernel.seconds", 0.5)];

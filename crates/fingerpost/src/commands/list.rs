@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use fingerpost_compare::counterparts::{PUBLISHED, Published};
+use fingerpost_diagnose::cause::{Cause, Need};
+use fingerpost_diagnose::causes;
+use fingerpost_diagnose::thresholds::Threshold;
 use fingerpost_labs::Lab;
 use fingerpost_labs::prove::PLANTS;
 use fingerpost_probes::Probe;
-use fingerpost_record::cause::{CAUSES, Cause, Need, Threshold};
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Params, suggest};
 use fingerpost_report::grid::{Align, Grid, Line};
@@ -97,6 +99,9 @@ struct Entry {
     /// What tells a cause from others.
     #[serde(skip_serializing_if = "str::is_empty")]
     tells: &'static str,
+    /// What to do about a cause.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    remedy: &'static str,
     /// What a verdict on a cause needs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     needs: Vec<&'static str>,
@@ -129,8 +134,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         .partition(|lab| lab.is_course());
     let labs = of_probes.into_iter().chain(courses).map(lab_entry);
     // Nobody measures a cause, nor what others published alone: each is described when it is asked for.
-    let causes = CAUSES
-        .iter()
+    let causes = causes::all()
         .filter(|c| args.name.is_some() && pattern.matches(c.name))
         .map(cause_entry);
     let published = PUBLISHED
@@ -156,7 +160,7 @@ fn unknown(name: &str) -> String {
     let near = suggest::nearest(
         name,
         known_names()
-            .chain(CAUSES.iter().map(|c| c.name))
+            .chain(causes::all().map(|c| c.name))
             .chain(PUBLISHED.iter().map(|f| f.name)),
     );
     let meant = near.map_or(String::new(), |near| format!("did you mean “{near}”? "));
@@ -173,9 +177,10 @@ fn cause_entry(cause: &'static Cause) -> Entry {
     Entry {
         name: cause.name,
         kind: "cause",
-        summary: cause.label,
+        summary: cause.words.label,
         layer: Some(cause.layer.as_str()),
-        tells: cause.tells,
+        tells: cause.words.tells,
+        remedy: cause.words.remedy,
         needs: cause.needs.iter().map(need).collect(),
         follows: cause.follows,
         thresholds: cause
@@ -402,6 +407,7 @@ fn details(entries: &[Entry]) -> String {
         }
         say("  layer", entry.layer.unwrap_or("").to_owned());
         say("  shown by", entry.tells.to_owned());
+        say("  what to do", entry.remedy.to_owned());
         say("  needs", entry.needs.join(", "));
         say("  may follow from", entry.follows.join(", "));
         for (of, value, source) in &entry.thresholds {

@@ -73,7 +73,7 @@ impl Proof {
             what: plant.what.to_owned(),
             planted: plant.causes().iter().map(|c| (*c).to_owned()).collect(),
             layer: plant.layer(),
-            result: judge(plant.causes(), &accused),
+            result: judge(&plant.causes(), &accused),
             accused,
             ..Proof::default()
         }

@@ -1,9 +1,11 @@
-//! The table of plants: each cause, the rehearsal that it bites on, and what is changed.
+//! The table of plants: each fault by which a cause is validated, the rehearsal that it bites on, and what is changed.
 
 use std::time::Duration;
 
+use fingerpost_diagnose::cause::Fault;
+use fingerpost_diagnose::causes::of_fault;
 use fingerpost_record::Layer;
-use fingerpost_record::cause::cause;
+use fingerpost_record::cause::id;
 use fingerpost_workloads::rehearsal::Recipe;
 
 /// What holds for the server, or beside it, on one side.
@@ -41,8 +43,8 @@ pub struct Plant {
     pub name: &'static str,
     /// What is done, in words.
     pub what: &'static str,
-    /// The causes that the verdict must name, where it is not the one that the plant is named after.
-    pub several: &'static [&'static str],
+    /// The faults: the verdict must name the causes that they are validated by. None for a control.
+    pub faults: &'static [Fault],
     /// The rehearsal, without and with the plant.
     pub recipes: fn() -> [Recipe; 2],
     /// The surroundings, without and with the plant.
@@ -89,7 +91,7 @@ fn planted(change: Change) -> [Change; 2] {
 const USUAL: Plant = Plant {
     name: "",
     what: "",
-    several: &[],
+    faults: &[],
     recipes: || same(computing()),
     changes: || [Change::default(), Change::default()],
     root: false,
@@ -100,7 +102,8 @@ const USUAL: Plant = Plant {
 /// Every plant, then the controls.
 pub static PLANTS: &[Plant] = &[
     Plant {
-        name: "cpu.quota",
+        name: id::CPU_QUOTA,
+        faults: &[Fault::CpuQuota],
         what: "the server's group gets half a CPU",
         changes: || {
             planted(Change {
@@ -112,7 +115,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "cpu.affinity",
+        name: id::CPU_AFFINITY,
+        faults: &[Fault::OneCpu],
         what: "the server may use one CPU",
         changes: || {
             planted(Change {
@@ -124,7 +128,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "cpu.contention",
+        name: id::CPU_CONTENTION,
+        faults: &[Fault::BusyNeighbour],
         what: "another process uses all CPUs",
         changes: || {
             planted(Change {
@@ -135,7 +140,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "cpu.priority",
+        name: id::CPU_PRIORITY,
+        faults: &[Fault::Niced],
         what: "the server is niced, beside a process that uses all CPUs on both sides",
         changes: || {
             [
@@ -153,7 +159,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "syscall.entry",
+        name: id::SYSCALL_ENTRY,
+        faults: &[Fault::CallFilter],
         what: "a filter of 2000 instructions before each system call of the server",
         recipes: || {
             same(Recipe {
@@ -171,7 +178,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "cpu.mitigation",
+        name: id::CPU_MITIGATION,
+        faults: &[Fault::NoStoreBypass],
         what: "no speculative store bypass for the server",
         recipes: || {
             same(Recipe {
@@ -189,7 +197,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "memory.limit",
+        name: id::MEMORY_LIMIT,
+        faults: &[Fault::LittleMemory],
         what: "the server's group gets two thirds of the memory that it holds, and a swap file",
         recipes: || {
             same(Recipe {
@@ -209,7 +218,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "memory.page_size",
+        name: id::MEMORY_PAGE_SIZE,
+        faults: &[Fault::NoHugePages],
         what: "no huge pages for the server",
         recipes: || {
             same(Recipe {
@@ -227,7 +237,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "storage.throttle",
+        name: id::STORAGE_THROTTLE,
+        faults: &[Fault::WriteLimit],
         what: "the server's group may write 600 times a second",
         recipes: || same(committing()),
         changes: || {
@@ -240,7 +251,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "storage.durability",
+        name: id::STORAGE_DURABILITY,
+        faults: &[Fault::SyncEach],
         what: "each transaction is synced instead of one in fifty",
         recipes: || {
             [
@@ -254,7 +266,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "storage.contention",
+        name: id::STORAGE_CONTENTION,
+        faults: &[Fault::SyncingNeighbour],
         what: "another process writes and syncs on the same disk",
         recipes: || same(committing()),
         changes: || {
@@ -266,7 +279,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "network.shaping",
+        name: id::NETWORK_SHAPING,
+        faults: &[Fault::SlowLoopback],
         what: "4 MB/s over the loopback interface of a network of our own",
         recipes: || {
             same(Recipe {
@@ -284,7 +298,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "network.accept_queue",
+        name: id::NETWORK_ACCEPT_QUEUE,
+        faults: &[Fault::ShortListenQueue],
         what: "a listen queue of one, with a connection for each transaction",
         recipes: || {
             let open = Recipe {
@@ -301,7 +316,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "network.delay",
+        name: id::NETWORK_DELAY,
+        faults: &[Fault::Nagle],
         what: "answers in two small writes, held back by Nagle's algorithm and delayed acknowledgements",
         recipes: || {
             [
@@ -315,7 +331,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "app.lock",
+        name: id::APP_LOCK,
+        faults: &[Fault::OneLock],
         what: "one lock around the server's work, which waits a millisecond for something",
         recipes: || {
             let waiting = Recipe {
@@ -334,7 +351,8 @@ pub static PLANTS: &[Plant] = &[
         ..USUAL
     },
     Plant {
-        name: "client.saturated",
+        name: id::CLIENT_SATURATED,
+        faults: &[Fault::BusyClient],
         what: "a load generator that works hard, on one CPU",
         recipes: || {
             [
@@ -356,7 +374,7 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "both.calls_and_syncs",
         what: "a filter before each system call, and each transaction synced",
-        several: &["syscall.entry", "storage.durability"],
+        faults: &[Fault::CallFilter, Fault::SyncEach],
         recipes: || {
             let calls = Recipe {
                 calls: 1500,
@@ -419,17 +437,15 @@ pub static PLANTS: &[Plant] = &[
 
 impl Plant {
     /// The causes that the verdict must name.
-    pub fn causes(&self) -> &[&'static str] {
-        if cause(self.name).is_some() {
-            std::slice::from_ref(&self.name)
-        } else {
-            self.several
-        }
+    pub fn causes(&self) -> Vec<&'static str> {
+        let causes = self.faults.iter().filter_map(|fault| of_fault(*fault));
+        causes.map(|cause| cause.name).collect()
     }
 
-    /// The layer of its cause, where it has one.
+    /// The layer of its cause, where it has one alone.
     pub fn layer(&self) -> Option<Layer> {
-        cause(self.name).map(|c| c.layer)
+        let [fault] = self.faults else { return None };
+        of_fault(*fault).map(|c| c.layer)
     }
 
     /// Whether it needs a network of its own.
@@ -440,20 +456,34 @@ impl Plant {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use fingerpost_diagnose::causes;
+
     use super::*;
-    use fingerpost_diagnose::sides::catalogue::CATALOGUE;
 
     #[test]
-    fn every_plant_is_a_cause_of_the_catalogue_in_its_layer_and_changes_something() {
+    fn every_fault_of_a_cause_is_planted_once_alone_under_its_name() {
+        let alone = |fault: Fault| PLANTS.iter().filter(move |p| p.faults == [fault]);
+        for cause in causes::all() {
+            let Some(fault) = cause.fault else { continue };
+            let names: Vec<&str> = alone(fault).map(|p| p.name).collect();
+            assert_eq!(names, [cause.name], "{fault:?}");
+        }
+        let causes: BTreeSet<&str> = PLANTS.iter().flat_map(Plant::causes).collect();
+        assert_eq!(
+            causes.len(),
+            causes::all().filter(|c| c.fault.is_some()).count()
+        );
+        assert!(
+            PLANTS.iter().all(|p| p.causes().len() == p.faults.len()),
+            "a fault is of no cause"
+        );
+    }
+
+    #[test]
+    fn every_plant_changes_something() {
         for plant in PLANTS {
-            for cause in plant.causes() {
-                let known = CATALOGUE.iter().find(|c| c.cause == *cause);
-                assert!(known.is_some(), "{cause}");
-                assert!(
-                    plant.causes().len() > 1 || plant.layer() == known.map(|c| c.entry().layer),
-                    "{cause}"
-                );
-            }
             let ([base, new], [before, after]) = ((plant.recipes)(), (plant.changes)());
             assert_eq!(
                 base == new && before == after,

@@ -1,4 +1,4 @@
-//! The names of causes, each a constant: a name that is not here does not compile.
+//! The names of causes that code speaks of, each a constant: a name that is not here does not compile.
 
 /// A constant for each name.
 macro_rules! ids {

@@ -422,8 +422,7 @@ fn probably(e: &Explanation) -> Option<String> {
         .findings
         .iter()
         .find(|f| f.status.accuses() && !is_of_the_load(&f.cause))?;
-    let words =
-        fingerpost_record::cause::cause(&first.cause).map_or(first.cause.as_str(), |c| c.label);
+    let words = fingerpost_diagnose::label(&first.cause);
     let certainty = if first.status == Status::Confirmed {
         "The cause is"
     } else {

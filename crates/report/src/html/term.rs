@@ -1,7 +1,7 @@
 //! Words with their definitions, shown on hover and on focus. The texts are the glossary's and the registry of causes':
 //! there is no second one.
 
-use fingerpost_record::cause::cause;
+use fingerpost_diagnose::causes::cause;
 use maud::{Markup, html};
 
 use super::content::Define;
@@ -52,7 +52,7 @@ pub fn options_whole(text: &str) -> Markup {
 /// What a word of the glossary or a cause means.
 pub fn definition(word: &str) -> Option<String> {
     if let Some(cause) = cause(word) {
-        return Some(format!("{}: {}", cause.label, cause.tells));
+        return Some(format!("{}: {}", cause.words.label, cause.words.tells));
     }
     let wanted = word.to_lowercase();
     let found = rows().find(|(words, _)| words.split(", ").any(|w| w == wanted));

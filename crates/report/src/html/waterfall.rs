@@ -1,7 +1,7 @@
 //! From base to new, layer by layer: each part's bar begins where the one before it ended.
 
 use fingerpost_compare::comparison::Waterfall;
-use fingerpost_record::cause::cause;
+use fingerpost_diagnose::causes::cause;
 use fingerpost_record::{Component, Finding, Layer, Status, Unit};
 use maud::{Markup, html};
 

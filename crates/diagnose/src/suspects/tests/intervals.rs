@@ -133,7 +133,7 @@ fn few_periods_that_a_quota_cut_short_do_not_clear_it() {
         ];
         status(&judged(&step(), &read, Some(&waits)), "cpu.quota")
     };
-    let limit = fingerpost_record::cause::thresholds::PERIODS_CUT.value;
+    let limit = crate::thresholds::PERIODS_CUT.value;
     assert_eq!(of(10_000.0, 10_000.0 * limit * 0.5), Status::RuledOut);
     assert_eq!(
         of(2.0 / limit, 1.0),

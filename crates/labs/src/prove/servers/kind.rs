@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use fingerpost_diagnose::causes::cause;
 use fingerpost_record::Layer;
-use fingerpost_record::cause::cause;
 use fingerpost_workloads::planted::servers::Engine;
 
 use super::scene::{PASS, Pair, Scene, computing};
