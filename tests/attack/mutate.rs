@@ -19,6 +19,7 @@ mod oracle;
 mod records;
 mod requests;
 mod server;
+mod unwinding;
 
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::mem::take;
-use std::time::Duration;
 
 use fingerpost_record::stacks::StackClass;
 use fingerpost_record::{Paths, WholeLook};
@@ -18,10 +17,10 @@ use super::{AtPorts, Follower, Requested, Stretch};
 use crate::calls::Role;
 use crate::hardware::Recorded as Counts;
 use crate::machine::Totals;
-use crate::stacks::Left;
 use crate::stacks::held::{Held, Holds};
 use crate::stacks::of_requests::{Absences, graphs};
 use crate::stacks::windows::Taken;
+use crate::stacks::{Left, Limits};
 
 /// Windows that were taken, to be followed when the load has ended.
 pub struct Recorded {
@@ -62,8 +61,8 @@ impl Recorded {
     }
 
     /// Follows the requests that were made at a service, or, where there were none, the time of its processes. Functions
-    /// are named in so much CPU time.
-    pub fn follow_service(mut self, naming: Duration) -> FollowedService {
+    /// are named within these limits.
+    pub fn follow_service(mut self, naming: Limits) -> FollowedService {
         let mut found = self.follow_windows(naming);
         match self.whole.take() {
             Some(Ok(whole)) => {
@@ -76,7 +75,7 @@ impl Recorded {
         found
     }
 
-    fn follow_windows(&mut self, naming: Duration) -> FollowedService {
+    fn follow_windows(&mut self, naming: Limits) -> FollowedService {
         self.number();
         let taken = self.stacks.take().unwrap_or_default();
         let absences = Absences::of(self.windows.iter().map(|(w, _)| w));

@@ -1,17 +1,18 @@
 //! Which functions a blocked thread is in: its stack is copied by `/proc`, and unwound and named when watching is over.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fingerpost_sys::blocked::{self, Registers};
 use fingerpost_sys::perf::stacks::{Registers as Frame, STACK_BYTES};
 
 use super::code::Code;
-use super::naming;
+use super::naming::{self, Limits};
 use super::unwind::Timed;
 
-/// CPU time that naming them may take: there are few.
+/// CPU time that naming them may take, and time: there are few.
 const CPU: Duration = Duration::from_millis(300);
+const TIME: Duration = Duration::from_millis(600);
 
 /// Stacks of blocked threads, still to be unwound.
 #[derive(Default)]
@@ -57,9 +58,13 @@ impl Blocked {
             return HashMap::new();
         }
         self.code.finish();
+        let limits = Limits {
+            cpu: CPU,
+            until: Instant::now() + TIME,
+        };
         let tids: Vec<i32> = self.samples.iter().map(|s| s.tid).collect();
         let samples: Vec<&Timed> = self.samples.iter().collect();
-        let naming::Named { frames, names, .. } = naming::name(self.code, &samples, CPU);
+        let naming::Named { frames, names, .. } = naming::name(self.code, &samples, limits);
         let functions = |numbers: Vec<u32>| {
             let all = numbers.into_iter().rev();
             all.filter_map(|n| names.get(n as usize).cloned()).collect()

@@ -35,6 +35,7 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 use code::Code;
 pub use helper::dispatch;
 pub use left::Left;
+pub use naming::Limits;
 use unwind::Timed;
 
 /// Samples a second of a CPU that is not idle, not in step with timers of whole milliseconds; and of all CPUs together.
@@ -194,9 +195,9 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Unwinds and names all samples, in so much CPU time, and adds up those with the same stack; nothing where the
+    /// Unwinds and names all samples, within these limits, and adds up those with the same stack; nothing where the
     /// service had no CPU. What was left out for want of time, or because it must not be read.
-    pub fn name(self, cpu: Duration) -> (Option<Stacks>, Left) {
+    pub fn name(self, limits: Limits) -> (Option<Stacks>, Left) {
         let before = thread_cpu_seconds();
         let Sampled {
             taker: Taker {
@@ -208,7 +209,7 @@ impl Sampled {
             frames,
             names,
             left,
-        } = naming::name(code, &samples.iter().collect::<Vec<_>>(), cpu);
+        } = naming::name(code, &samples.iter().collect::<Vec<_>>(), limits);
         let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
         frames
             .into_iter()

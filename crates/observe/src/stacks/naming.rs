@@ -33,8 +33,7 @@ const MOST_STARTS: u32 = 20;
 /// How long one answer may take where the process waits for something else than a CPU. (What it computes is bounded by
 /// its CPU time.)
 const PATIENCE: Duration = Duration::from_millis(400);
-/// How long everything may take on a machine that has no CPU for it, and how often it is looked at.
-const LONGEST_IN_ALL: Duration = Duration::from_secs(4);
+/// How often it is looked how long everything has taken.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Mappings and addresses in one packet.
 const MOST_IN_PACKET: usize = 1_000;
@@ -49,9 +48,18 @@ pub struct Named {
     pub left: Left,
 }
 
-/// Unwinds and names samples, in so much CPU time of the process that does it.
-pub fn name(code: Code, samples: &[&Timed], cpu: Duration) -> Named {
-    let mut asker = Asker::new(code, samples, cpu);
+/// What naming functions may take, whoever made them.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// CPU time of the process that does it.
+    pub cpu: Duration,
+    /// When it is over on a machine that has no CPU for it.
+    pub until: Instant,
+}
+
+/// Unwinds and names samples, within these limits.
+pub fn name(code: Code, samples: &[&Timed], limits: Limits) -> Named {
+    let mut asker = Asker::new(code, samples, limits);
     let user: Vec<Vec<u64>> = samples.iter().map(|sample| asker.frames(sample)).collect();
     let kernel = kallsyms::names(samples.iter().flat_map(|s| s.kernel.iter().copied()));
     let mut wanted: BTreeMap<i32, HashSet<u64>> = BTreeMap::new();
@@ -129,7 +137,7 @@ struct Asker {
 }
 
 impl Asker {
-    fn new(code: Code, samples: &[&Timed], cpu: Duration) -> Asker {
+    fn new(code: Code, samples: &[&Timed], Limits { cpu, until }: Limits) -> Asker {
         let sampled: HashSet<i32> = samples.iter().map(|s| s.pid).collect();
         let Code {
             processes,
@@ -168,7 +176,7 @@ impl Asker {
             starts: 0,
             cpu,
             looked: Instant::now(),
-            until: Instant::now() + LONGEST_IN_ALL,
+            until,
             files,
             numbers,
             processes,
@@ -413,7 +421,7 @@ impl Asker {
                         }
                         Some(kind) => match take(kind, packet) {
                             Some(true) => return Some(()),
-                            Some(false) if begun.elapsed() < LONGEST_IN_ALL => {}
+                            Some(false) if Instant::now() < self.until => {}
                             _ => break,
                         },
                         None => break,

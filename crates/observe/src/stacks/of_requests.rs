@@ -5,14 +5,13 @@
 //! had a request, as many times as departures were passed over for the one that was sampled.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use fingerpost_record::stacks::{RequestStacks, StackClass, StackKind, Stacks};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::held::{Holds, Span};
 use super::windows::Taken;
-use super::{Left, Taker, Timed, folded, naming};
+use super::{Left, Limits, Taker, Timed, folded, naming};
 use crate::follow::event::What;
 use crate::follow::source::Window;
 
@@ -61,12 +60,12 @@ impl Absences {
 }
 
 /// The graphs: on and off the CPU, of each class. `classes` are the times in which threads had requests of a class;
-/// without any, all of the service's time is meant. Samples are unwound and named in so much CPU time; what was left out.
+/// without any, all of the service's time is meant. Samples are unwound and named within these limits; what was left out.
 pub fn graphs(
     taken: Taken,
     absences: &Absences,
     classes: &[(StackClass, Option<&Holds>)],
-    cpu: Duration,
+    limits: Limits,
 ) -> (Vec<RequestStacks>, Left) {
     let before = thread_cpu_seconds();
     let Taken {
@@ -81,7 +80,7 @@ pub fn graphs(
         mut frames,
         names,
         left,
-    } = naming::name(code, &all, cpu);
+    } = naming::name(code, &all, limits);
     let off_frames = frames.split_off(on.len());
     let on_frames = frames;
     let self_cost = spent + thread_cpu_seconds() - before;

@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fingerpost_sys::jail;
 use fingerpost_sys::packets::{LONGEST, Packets};
 use fingerpost_sys::perf::stacks::Registers;
+use fingerpost_sys::{child, jail};
 
 use super::image::{Image, Source};
 use super::unwind::{Files, Process, demangled};
@@ -70,7 +70,8 @@ pub fn main(packets: Packets) -> ExitCode {
         return ExitCode::FAILURE;
     }
     serve(&packets);
-    ExitCode::SUCCESS
+    // What a process does when it returns from its main function needs calls that this one may no longer make.
+    child::leave(0)
 }
 
 /// Answers until nobody asks.

@@ -31,7 +31,10 @@ fn a_busy_functions_stack_is_unwound_and_named() {
             return eprintln!("skipped: {why}");
         }
     };
-    let (found, left) = sampled.name(Duration::from_secs(60));
+    let (found, left) = sampled.name(Limits {
+        cpu: Duration::from_secs(60),
+        until: Instant::now() + Duration::from_secs(60),
+    });
     let found = found.expect("samples");
     assert_eq!(left.sentence(), None);
     let named = |s: &Stack| {

@@ -1,9 +1,10 @@
 //! What a service's requests do lately, told while it is still watched.
 
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fingerpost_observe::follow::Recorded;
+use fingerpost_observe::stacks::Limits;
 use fingerpost_record::progress::{Event, Live, LivePart};
 use fingerpost_record::{Paths, unit::significant};
 use fingerpost_report::explain::service::lately;
@@ -20,7 +21,14 @@ pub fn tell(latest: &Receiver<Recorded>, to: Progressing, progress: &Progress) {
     while let Ok(recorded) = latest.recv() {
         // What came while the one before was followed is older than the last.
         let recorded = latest.try_iter().last().unwrap_or(recorded);
-        let Some(live) = live(&recorded.follow_service(Duration::ZERO).paths) else {
+        let Some(live) = live(
+            &recorded
+                .follow_service(Limits {
+                    cpu: Duration::ZERO,
+                    until: Instant::now(),
+                })
+                .paths,
+        ) else {
             continue;
         };
         match to {
