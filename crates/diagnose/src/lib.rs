@@ -12,6 +12,7 @@ pub mod causes;
 mod chain;
 pub mod check;
 pub mod client;
+pub mod code_path;
 mod counts;
 pub mod deciding;
 pub mod entering;

@@ -22,7 +22,7 @@ const STUCK: Duration = Duration::from_secs(1);
 const STUCK_AT_END: Duration = Duration::from_millis(250);
 const END: Duration = Duration::from_millis(500);
 /// The same where the process waits for nothing but a CPU, and what it may have of that.
-const MOST_END: Duration = Duration::from_secs(3);
+const MOST_END: Duration = Duration::from_millis(if cfg!(debug_assertions) { 3_000 } else { 800 });
 const END_CPU: Duration = Duration::from_millis(300);
 /// Characters of a name that are kept.
 const MOST_NAME: usize = 200;

@@ -13,6 +13,7 @@ use fingerpost_record::{Blocker, Component, Finding, Paths, Status};
 
 use super::explanation::{Explanation, OWN_CODE, mapped_line};
 use super::followed::{account, rows};
+use super::functions::Spent;
 use super::pieces::{bar, suspects_grid, threads_grid};
 use super::{experiments, functions, hardware, neighbours, under_way};
 use crate::compare_words as compare;
@@ -203,6 +204,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     if standing == Standing::Answering {
         lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Strong)));
         lines.extend((!programs).then(|| Line::Note(clean(&slow.sentence), Tone::Strong)));
+        lines.extend(functions_of_slow(paths, &slow.parts).map(|s| Line::Note(s, Tone::Strong)));
         let beside = e.under_way.as_ref().filter(|_| !programs);
         let beside = beside
             .map(|u| under_way::beside(u, paths))
@@ -441,17 +443,20 @@ fn probably(e: &Explanation) -> Option<String> {
     Some(format!("{certainty}: {words}{share}."))
 }
 
-/// Its functions by name, where most of the time goes to what it does on a CPU.
+/// Where in its code the largest part of the time goes.
 fn its_functions(paths: &Paths, parts: &[SlowPart]) -> Option<String> {
     let most = parts
         .iter()
         .max_by(|a, b| a.all.share.total_cmp(&b.all.share))?;
-    let of_kernel = most.component.is_call();
-    if of_kernel || most.component == Component::UserCode {
-        functions::named(paths, of_kernel)
-    } else {
-        None
-    }
+    functions::where_in_code(paths, Spent::of(&most.component)?)
+}
+
+/// The same of the slowest requests, where it is something else.
+fn functions_of_slow(paths: &Paths, parts: &[SlowPart]) -> Option<String> {
+    let most = parts
+        .iter()
+        .max_by(|a, b| a.slow.share.total_cmp(&b.slow.share))?;
+    functions::where_slow(paths, Spent::of(&most.component)?)
 }
 
 /// What most of the time goes to, in a sentence.
