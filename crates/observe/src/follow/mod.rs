@@ -61,8 +61,6 @@ pub struct Follower {
     paths: Paths,
     /// Which processes each made.
     children: HashMap<i32, Vec<i32>>,
-    /// The parts of a command's time that windows showed.
-    command: Vec<leaf::Piece>,
     /// The load generator's own latencies within the windows, in nanoseconds.
     generator: Vec<u64>,
     stretches: Vec<Stretch>,
@@ -236,10 +234,9 @@ impl Follower {
                 .filter(|t| t.1 >= window.start && t.2 <= window.end)
         };
         let requests = Requests::new(&walker, window.end, what == Requested::ByArrivals);
-        let (mut spans, sums, command, held) = (
+        let (mut spans, sums, held) = (
             Vec::new(),
             &mut self.sums,
-            &mut self.command,
             if slow {
                 &mut self.held_slow
             } else {
@@ -256,7 +253,7 @@ impl Follower {
             spans.push((r.begin, r.end));
             match what {
                 // A command is one request, of which each window shows a part.
-                Requested::Command(_) | Requested::Programs => command.extend(r.pieces),
+                Requested::Command(_) | Requested::Programs => sums.add_part(&r.pieces),
                 Requested::ByClients | Requested::ByThreads | Requested::ByArrivals => sums.add(r),
             }
         };
@@ -394,29 +391,10 @@ impl Follower {
     /// What was followed.
     pub fn finish(mut self, source: String) -> Paths {
         self.paths.source = source;
-        self.add_command();
         self.generator.sort_unstable();
         self.paths.generator = (!self.generator.is_empty()).then(|| sums::latency(&self.generator));
         self.sums.fill(&mut self.paths, &self.tasks);
         self.paths
-    }
-
-    /// A command's parts, put one after the other: what lies between windows was not seen.
-    fn add_command(&mut self) {
-        let mut at = 0;
-        let mut pieces = std::mem::take(&mut self.command);
-        for piece in &mut pieces {
-            let length = piece.end - piece.start;
-            (piece.start, piece.end) = (at, at + length);
-            at += length;
-        }
-        if at > 0 {
-            self.sums.add(Request {
-                begin: 0,
-                end: at,
-                pieces,
-            });
-        }
     }
 }
 

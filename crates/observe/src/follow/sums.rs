@@ -20,6 +20,8 @@ const MOST_KEPT: usize = 100_000;
 /// Stretches of requests that the bootstrap draws from, and how often.
 const STRETCHES: usize = 40;
 const DRAWS: usize = 300;
+/// Leaves that get names and intervals: some times as many as a record keeps, as of those several may read the same.
+const MOST_NAMED: usize = 4 * MOST_LEAVES;
 /// The middle, as percentiles of latency.
 const MIDDLE: (f64, f64) = (0.40, 0.60);
 /// So many requests that are slow by what was counted make a class.
@@ -52,11 +54,78 @@ pub struct Sums {
     /// What the slowest take at least, where every request was counted.
     slow_from: Option<u64>,
     slowest: Vec<Request>,
+    /// A command's time, of which each window shows a part.
+    command: Command,
     /// 0 before the first draw, and never after it.
     random: u64,
 }
 
+/// A command's parts, put one after the other: what lies between windows was not seen.
+#[derive(Debug, Default)]
+struct Command {
+    /// Nanoseconds so far.
+    length: u64,
+    /// The same by leaf.
+    leaves: HashMap<u32, u64>,
+    /// The longest pieces: all that a record has of them, and at most twice as many.
+    longest: Vec<Piece>,
+}
+
+impl Command {
+    fn keep_longest(&mut self) {
+        if self.longest.len() > MOST_SPANS {
+            self.longest
+                .sort_by_key(|p| (std::cmp::Reverse(p.end - p.start), p.start));
+            self.longest.truncate(MOST_SPANS);
+        }
+    }
+}
+
 impl Sums {
+    /// Adds a part of a command's time.
+    pub fn add_part(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            let (id, length) = (self.id(piece.leaf), piece.end - piece.start);
+            let command = &mut self.command;
+            *command.leaves.entry(id).or_default() += length;
+            command.longest.push(Piece {
+                start: command.length,
+                end: command.length + length,
+                leaf: piece.leaf,
+            });
+            command.length += length;
+            if command.longest.len() > 2 * MOST_SPANS {
+                command.keep_longest();
+            }
+        }
+    }
+
+    /// Makes a command's time the one request that it is.
+    fn end_command(&mut self) {
+        let mut command = std::mem::take(&mut self.command);
+        if command.length == 0 {
+            return;
+        }
+        let mut leaves: Vec<(u32, u64)> = command.leaves.drain().collect();
+        leaves.sort_unstable();
+        for &(id, ns) in &leaves {
+            self.totals[id as usize] += ns;
+        }
+        self.latencies.push(command.length);
+        self.kept.push(Kept {
+            end: command.length,
+            latency: command.length,
+            leaves: leaves.into(),
+        });
+        command.keep_longest();
+        command.longest.sort_by_key(|p| p.start);
+        self.keep_slow(Request {
+            begin: 0,
+            end: command.length,
+            pieces: command.longest,
+        });
+    }
+
     pub fn add(&mut self, request: Request) {
         let kept = self.kept_of(&request);
         kept.leaves
@@ -141,6 +210,7 @@ impl Sums {
 
     /// Fills in what a record keeps of the requests.
     pub fn fill(mut self, into: &mut paths::Paths, tasks: &HashMap<i32, Task>) {
+        self.end_command();
         self.latencies.sort_unstable();
         into.followed = self.latencies.len() as u64;
         into.latency = latency(&self.latencies);
@@ -189,17 +259,38 @@ impl Sums {
         self.slow_from.filter(enough).unwrap_or(among_followed)
     }
 
+    /// Which leaves are named: of very many the [`MOST_NAMED`] with most time, of all requests or of those in windows
+    /// for slow ones.
+    fn is_named(&self) -> Vec<bool> {
+        let mut weights = self.totals.clone();
+        for &(id, ns) in self.kept_slow.iter().flat_map(|k| k.leaves.iter()) {
+            weights[id as usize] += ns;
+        }
+        let mut named = vec![weights.len() <= MOST_NAMED; weights.len()];
+        if weights.len() > MOST_NAMED {
+            let mut ids: Vec<usize> = (0..weights.len()).collect();
+            ids.sort_unstable_by_key(|id| (std::cmp::Reverse(weights[*id]), *id));
+            ids[..MOST_NAMED].iter().for_each(|id| named[*id] = true);
+        }
+        named
+    }
+
     /// Gives the leaves their names. Those that read the same (two threads of one name) are one, before any interval is
-    /// drawn.
+    /// drawn; and so are the smallest, where there are very many.
     fn name(&mut self, tasks: &HashMap<i32, Task>) {
+        let is_named = self.is_named();
         let mut places: HashMap<(WaitClass, Side, Option<Blocker>, Chain), usize> = HashMap::new();
         self.places = Vec::with_capacity(self.leaves.len());
-        for leaf in &self.leaves {
-            let (class, blocker) = (leaf.class(), leaf.blocker(tasks));
+        for (leaf, is_named) in self.leaves.iter().zip(is_named) {
+            let (class, blocker, chain) = if is_named || leaf.kind == Kind::NotFollowed {
+                (leaf.class(), leaf.blocker(tasks), leaf.chain)
+            } else {
+                (WaitClass::TooSmall, None, Chain::default())
+            };
             let by_name = blocker.as_ref().map(Blocker::by_name);
             let new = self.named.len();
             let place = *places
-                .entry((class.clone(), leaf.side, by_name, leaf.chain))
+                .entry((class.clone(), leaf.side, by_name, chain))
                 .or_insert(new);
             if place == new {
                 let none = Share::default();
@@ -207,7 +298,7 @@ impl Sums {
                     class,
                     side: leaf.side,
                     blocker,
-                    chain: leaf.chain.links().collect(),
+                    chain: chain.links().collect(),
                     all: none,
                     middle: none,
                     slow: none,
@@ -312,11 +403,14 @@ fn add(to: &mut Named, leaf: &Named) {
 }
 
 /// As many leaves as a record keeps; what is left is one leaf, so that they still add up.
-fn bounded(mut leaves: Vec<Named>) -> Vec<Named> {
+fn bounded(leaves: Vec<Named>) -> Vec<Named> {
     if leaves.len() <= MOST_LEAVES {
         return leaves;
     }
-    let rest = leaves.split_off(MOST_LEAVES - 1);
+    let (mut rest, mut leaves): (Vec<Named>, Vec<Named>) = leaves
+        .into_iter()
+        .partition(|leaf| leaf.class == WaitClass::TooSmall);
+    rest.append(&mut leaves.split_off(leaves.len().min(MOST_LEAVES - 1)));
     let mut small = Named {
         class: WaitClass::TooSmall,
         side: Side::Server,
@@ -392,6 +486,52 @@ mod tests {
         let mut paths = paths::Paths::default();
         sums.fill(&mut paths, &HashMap::new());
         paths
+    }
+
+    #[test]
+    fn very_many_leaves_are_summed_up_and_a_commands_parts_are_one_request() {
+        let mut sums = Sums::default();
+        let piece = |n: u64, whom| Piece {
+            start: 1_000 * n,
+            end: 1_000 * n + n + 1,
+            leaf: Leaf {
+                whom,
+                ..leaf(Kind::Cpu)
+            },
+        };
+        let threads = 3 * MOST_NAMED as u64;
+        for part in 0..4 {
+            let pieces: Vec<Piece> = (0..threads)
+                .map(|n| piece(n, Whom::Thread((n + 1) as i32)))
+                .collect();
+            sums.add_part(&pieces[..pieces.len() - part]);
+        }
+        let tasks = (1..=threads as i32)
+            .map(|tid| {
+                let comm = format!("t{tid}");
+                (
+                    tid,
+                    Task {
+                        comm,
+                        ..Task::default()
+                    },
+                )
+            })
+            .collect();
+        let mut paths = paths::Paths::default();
+        sums.fill(&mut paths, &tasks);
+        assert_eq!(paths.followed, 1);
+        assert_eq!(paths.leaves.len(), MOST_LEAVES);
+        let sum: f64 = paths.leaves.iter().map(|l| l.all.share).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+        let longest = &paths.slowest[0];
+        assert_eq!(longest.spans.len(), MOST_SPANS);
+        let least = longest.spans.iter().map(|s| s.seconds).fold(1.0, f64::min);
+        assert!(
+            (least * 1e9 - (threads - 50) as f64).abs() < 60.0,
+            "{least}"
+        );
+        assert!(longest.spans.is_sorted_by(|a, b| a.at < b.at));
     }
 
     #[test]

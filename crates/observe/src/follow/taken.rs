@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::mem::take;
+use std::time::Instant;
 
 use fingerpost_record::stacks::StackClass;
 use fingerpost_record::{Paths, WholeLook};
@@ -57,13 +58,14 @@ impl Recorded {
             Some(_) => Requested::ByThreads,
         };
         self.number();
-        self.followed(what).0.paths
+        self.followed(what, None).0.paths
     }
 
     /// Follows the requests that were made at a service, or, where there were none, the time of its processes. Functions
-    /// are named within these limits.
-    pub fn follow_service(mut self, naming: Limits) -> FollowedService {
-        let mut found = self.follow_windows(naming);
+    /// are named within these limits. Where following takes longer than that, windows that are left are not followed, and
+    /// the source says how many.
+    pub fn follow_service(mut self, until: Instant, naming: Limits) -> FollowedService {
+        let mut found = self.follow_windows(until, naming);
         match self.whole.take() {
             Some(Ok(whole)) => {
                 found.paths.whole_rate = Some(whole.rate()).filter(|_| whole.latency.count > 0);
@@ -75,11 +77,11 @@ impl Recorded {
         found
     }
 
-    fn follow_windows(&mut self, naming: Limits) -> FollowedService {
+    fn follow_windows(&mut self, until: Instant, naming: Limits) -> FollowedService {
         self.number();
         let taken = self.stacks.take().unwrap_or_default();
         let absences = Absences::of(self.windows.iter().map(|(w, _)| w));
-        let (mut found, [held, held_slow]) = self.followed(Requested::ByArrivals);
+        let (mut found, [held, held_slow]) = self.followed(Requested::ByArrivals, Some(until));
         let paths = &mut found.paths;
         if paths.followed + paths.cut > 0 {
             // The rank of the 99th percentile, as the sums have it.
@@ -100,7 +102,7 @@ impl Recorded {
             };
         }
         let spent = paths.self_cost - self.spent;
-        *paths = self.followed(Requested::Programs).0.paths;
+        *paths = self.followed(Requested::Programs, Some(until)).0.paths;
         paths.self_cost += spent;
         let whole = [(StackClass::Service, None)];
         (paths.graphs, found.left) = graphs(taken, &absences, &whole, naming);
@@ -132,8 +134,13 @@ impl Recorded {
             .for_each(|(w, _)| generations.number(&mut w.events));
     }
 
-    /// The requests, without what hardware counters counted; and when which thread had one.
-    fn followed(&self, what: Requested) -> (FollowedService, [Vec<Held>; 2]) {
+    /// The requests, without what hardware counters counted; and when which thread had one. Where it is to be over by
+    /// some time, windows are taken from all over the look, so that those which are left out are an even part of it.
+    fn followed(
+        &self,
+        what: Requested,
+        until: Option<Instant>,
+    ) -> (FollowedService, [Vec<Held>; 2]) {
         let before = thread_cpu_seconds();
         let mut follower = Follower {
             sides: self
@@ -163,13 +170,30 @@ impl Recorded {
         }
         let turns: Vec<(i32, u64, u64)> =
             self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
-        for (window, silent) in &self.windows {
+        let mut stretches = vec![Vec::new(); self.windows.len()];
+        let mut followed = 0;
+        for at in order(self.windows.len(), until.is_some()) {
+            if followed > 0 && until.is_some_and(|until| Instant::now() > until) {
+                break;
+            }
+            let (window, silent) = &self.windows[at];
             follower.window(window, silent, &turns, what);
+            stretches[at] = take(&mut follower.stretches);
+            followed += 1;
         }
-        let stretches = take(&mut follower.stretches);
+        let stretches = stretches.concat();
         let held = [&mut follower.held, &mut follower.held_slow].map(take);
         let at_ports = follower.at_ports;
-        let mut paths = follower.finish(self.source.clone());
+        let left = self.windows.len() - followed;
+        let source = match left {
+            0 => self.source.clone(),
+            _ => format!(
+                "{} ({left} of {} windows were not followed, for want of time)",
+                self.source,
+                self.windows.len()
+            ),
+        };
+        let mut paths = follower.finish(source);
         (paths.lost, paths.windows, paths.event_cost) =
             (self.lost, paths.windows + self.torn, self.event_cost);
         paths.self_cost = self.spent + thread_cpu_seconds() - before;
@@ -194,6 +218,15 @@ impl Recorded {
     fn inherited(&self, pid: i32) -> Option<Side> {
         inherited(pid, &self.parents, |pid| Some(side(*self.roles.get(&pid)?)))
     }
+}
+
+/// The numbers below `n`, one after the other or spread: in steps of nearly the golden section, so that any that come
+/// first lie all over the range.
+fn order(n: usize, spread: bool) -> impl Iterator<Item = usize> {
+    let divides = |step: usize| (2..=step).any(|d| step.is_multiple_of(d) && n.is_multiple_of(d));
+    let nearly = (n as f64 * 0.618) as usize;
+    let step = (nearly.max(1)..).find(|step| !divides(*step)).unwrap_or(1);
+    (0..n).map(move |at| if spread { at * step % n } else { at })
 }
 
 /// What is known of a process, else of the nearest of its ancestors of which anything is.
@@ -260,6 +293,21 @@ fn side(role: Role) -> Side {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_are_taken_each_once_and_the_first_from_all_over() {
+        for n in [0, 1, 2, 3, 10, 97, 100, 360] {
+            let mut all: Vec<usize> = order(n, true).collect();
+            if n >= 100 {
+                let mut first: Vec<usize> = all[..n / 10].to_vec();
+                first.sort_unstable();
+                assert!(first.windows(2).all(|w| w[1] - w[0] <= n / 4), "{first:?}");
+            }
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..n), "{n}");
+        }
+        assert!(order(5, false).eq(0..5));
+    }
 
     #[test]
     fn requests_of_all_of_the_time_are_counted_by_their_bytes() {

@@ -12,6 +12,8 @@ use fingerpost_report::words::time;
 
 use crate::progress::{self, Progress, Progressing};
 
+/// How long following what came may take.
+const FOLLOWING: Duration = Duration::from_secs(1);
 /// Parts that a line names, and that a program is told.
 const NAMED: usize = 3;
 const TOLD: usize = 8;
@@ -21,14 +23,13 @@ pub fn tell(latest: &Receiver<Recorded>, to: Progressing, progress: &Progress) {
     while let Ok(recorded) = latest.recv() {
         // What came while the one before was followed is older than the last.
         let recorded = latest.try_iter().last().unwrap_or(recorded);
-        let Some(live) = live(
-            &recorded
-                .follow_service(Limits {
-                    cpu: Duration::ZERO,
-                    until: Instant::now(),
-                })
-                .paths,
-        ) else {
+        let now = Instant::now();
+        let none = Limits {
+            cpu: Duration::ZERO,
+            until: now,
+        };
+        let followed = recorded.follow_service(now + FOLLOWING, none);
+        let Some(live) = live(&followed.paths) else {
             continue;
         };
         match to {

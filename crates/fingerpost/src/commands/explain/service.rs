@@ -34,7 +34,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// CPU time that naming its functions may take: those in windows of requests, and those of all of the time. A build that
 /// is not optimised takes some times as long for the same.
 const NAMING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_500 } else { 500 });
-/// How long after watching both are over on a machine that has no CPU for it: a look takes two seconds more than was
+/// How long after watching both are over, and in half of it following the requests, on a machine that has no CPU for
+/// it: a look takes two seconds more than was
 /// asked, of which detaching and explaining need theirs.
 const NAMED: Duration = Duration::from_millis(if cfg!(debug_assertions) { 8_000 } else { 1_000 });
 
@@ -174,7 +175,7 @@ fn follow(
     let limits = |until| Limits { cpu: NAMING, until };
     // The second part has what the first leaves, and a third of the time at least.
     let first = limits(over + NAMED * 2 / 3);
-    let mut followed = recorded.map(|recorded| recorded.follow_service(first));
+    let mut followed = recorded.map(|recorded| recorded.follow_service(over + NAMED / 2, first));
     match (&mut followed, sampled) {
         (Some(followed), Some(Ok(sampled))) => {
             let left;
