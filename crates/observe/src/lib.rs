@@ -14,6 +14,7 @@ mod clients;
 mod delays;
 pub mod follow;
 mod hardware;
+mod limits;
 mod machine;
 mod mappings;
 mod neighbours;
@@ -29,5 +30,6 @@ mod tests;
 mod tracer;
 mod tracing;
 
+pub use limits::Limits;
 pub use queues::socket_inodes;
 pub use session::{Level, Session};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::mem::take;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fingerpost_record::stacks::StackClass;
 use fingerpost_record::{Paths, WholeLook};
@@ -15,13 +15,14 @@ use super::sockets::Generations;
 use super::source::Window;
 use super::timeline::Silent;
 use super::{AtPorts, Follower, Requested, Stretch};
+use crate::Limits;
 use crate::calls::Role;
 use crate::hardware::Recorded as Counts;
 use crate::machine::Totals;
+use crate::stacks::Left;
 use crate::stacks::held::{Held, Holds};
 use crate::stacks::of_requests::{Absences, graphs};
 use crate::stacks::windows::Taken;
-use crate::stacks::{Left, Limits};
 
 /// Windows that were taken, to be followed when the load has ended.
 pub struct Recorded {
@@ -61,11 +62,10 @@ impl Recorded {
         self.followed(what, None).0.paths
     }
 
-    /// Follows the requests that were made at a service, or, where there were none, the time of its processes. Functions
-    /// are named within these limits. Where following takes longer than that, windows that are left are not followed, and
-    /// the source says how many.
-    pub fn follow_service(mut self, until: Instant, naming: Limits) -> FollowedService {
-        let mut found = self.follow_windows(until, naming);
+    /// Follows the requests that were made at a service, or, where there were none, the time of its processes, and names
+    /// functions, both within limits. What windows are left then is not followed, and the source says how many.
+    pub fn follow_service(mut self, following: Limits, naming: Limits) -> FollowedService {
+        let mut found = self.follow_windows(following, naming);
         match self.whole.take() {
             Some(Ok(whole)) => {
                 found.paths.whole_rate = Some(whole.rate()).filter(|_| whole.latency.count > 0);
@@ -77,11 +77,11 @@ impl Recorded {
         found
     }
 
-    fn follow_windows(&mut self, until: Instant, naming: Limits) -> FollowedService {
+    fn follow_windows(&mut self, following: Limits, naming: Limits) -> FollowedService {
         self.number();
         let taken = self.stacks.take().unwrap_or_default();
         let absences = Absences::of(self.windows.iter().map(|(w, _)| w));
-        let (mut found, [held, held_slow]) = self.followed(Requested::ByArrivals, Some(until));
+        let (mut found, [held, held_slow]) = self.followed(Requested::ByArrivals, Some(following));
         let paths = &mut found.paths;
         if paths.followed + paths.cut > 0 {
             // The rank of the 99th percentile, as the sums have it.
@@ -102,7 +102,7 @@ impl Recorded {
             };
         }
         let spent = paths.self_cost - self.spent;
-        *paths = self.followed(Requested::Programs, Some(until)).0.paths;
+        *paths = self.followed(Requested::Programs, Some(following)).0.paths;
         paths.self_cost += spent;
         let whole = [(StackClass::Service, None)];
         (paths.graphs, found.left) = graphs(taken, &absences, &whole, naming);
@@ -134,12 +134,12 @@ impl Recorded {
             .for_each(|(w, _)| generations.number(&mut w.events));
     }
 
-    /// The requests, without what hardware counters counted; and when which thread had one. Where it is to be over by
-    /// some time, windows are taken from all over the look, so that those which are left out are an even part of it.
+    /// The requests, without what hardware counters counted; and when which thread had one. Where there are
+    /// limits, windows are taken from all over the look, so that those which are left out are an even part of it.
     fn followed(
         &self,
         what: Requested,
-        until: Option<Instant>,
+        limits: Option<Limits>,
     ) -> (FollowedService, [Vec<Held>; 2]) {
         let before = thread_cpu_seconds();
         let mut follower = Follower {
@@ -172,8 +172,12 @@ impl Recorded {
             self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
         let mut stretches = vec![Vec::new(); self.windows.len()];
         let mut followed = 0;
-        for at in order(self.windows.len(), until.is_some()) {
-            if followed > 0 && until.is_some_and(|until| Instant::now() > until) {
+        let is_over = |limits: Limits| {
+            let used = Duration::from_secs_f64((thread_cpu_seconds() - before).max(0.0));
+            used > limits.cpu || Instant::now() > limits.until
+        };
+        for at in order(self.windows.len(), limits.is_some()) {
+            if followed > 0 && limits.is_some_and(is_over) {
                 break;
             }
             let (window, silent) = &self.windows[at];

@@ -7,8 +7,9 @@ use fingerpost_sys::blocked::{self, Registers};
 use fingerpost_sys::perf::stacks::{Registers as Frame, STACK_BYTES};
 
 use super::code::Code;
-use super::naming::{self, Limits};
+use super::naming;
 use super::unwind::Timed;
+use crate::Limits;
 
 /// CPU time that naming them may take, and time: there are few.
 const CPU: Duration = Duration::from_millis(300);

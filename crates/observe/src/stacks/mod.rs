@@ -32,10 +32,10 @@ use fingerpost_sys::perf::stacks::{StackSample, StackSampler, Trigger};
 use fingerpost_sys::sample;
 use fingerpost_sys::trace::thread_cpu_seconds;
 
+use crate::Limits;
 use code::Code;
 pub use helper::dispatch;
 pub use left::Left;
-pub use naming::Limits;
 use unwind::Timed;
 
 /// Samples a second of a CPU that is not idle, not in step with timers of whole milliseconds; and of all CPUs together.

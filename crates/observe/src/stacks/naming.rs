@@ -23,6 +23,7 @@ use super::maps;
 use super::reader::{NONE, NOT_UNWOUND, word};
 use super::unwind::{DEEPEST, FileKey, Timed};
 use super::wire::{In, Out};
+use crate::Limits;
 
 /// Added to the names of the kernel's functions.
 pub const KERNEL: &str = " (kernel)";
@@ -47,15 +48,6 @@ pub struct Named {
     pub frames: Vec<Vec<u32>>,
     pub names: Vec<String>,
     pub left: Left,
-}
-
-/// What naming functions may take, whoever made them.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// CPU time of the process that does it.
-    pub cpu: Duration,
-    /// When it is over on a machine that has no CPU for it.
-    pub until: Instant,
 }
 
 /// Unwinds and names samples, within these limits.

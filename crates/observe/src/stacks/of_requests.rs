@@ -11,7 +11,8 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::held::{Holds, Span};
 use super::windows::Taken;
-use super::{Left, Limits, Taker, Timed, folded, naming};
+use super::{Left, Taker, Timed, folded, naming};
+use crate::Limits;
 use crate::follow::event::What;
 use crate::follow::source::Window;
 

@@ -3,8 +3,8 @@
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use fingerpost_observe::Limits;
 use fingerpost_observe::follow::Recorded;
-use fingerpost_observe::stacks::Limits;
 use fingerpost_record::progress::{Event, Live, LivePart};
 use fingerpost_record::{Paths, unit::significant};
 use fingerpost_report::explain::service::lately;
@@ -24,11 +24,11 @@ pub fn tell(latest: &Receiver<Recorded>, to: Progressing, progress: &Progress) {
         // What came while the one before was followed is older than the last.
         let recorded = latest.try_iter().last().unwrap_or(recorded);
         let now = Instant::now();
-        let none = Limits {
-            cpu: Duration::ZERO,
-            until: now,
+        let limits = |time| Limits {
+            cpu: time,
+            until: now + time,
         };
-        let followed = recorded.follow_service(now + FOLLOWING, none);
+        let followed = recorded.follow_service(limits(FOLLOWING), limits(Duration::ZERO));
         let Some(live) = live(&followed.paths) else {
             continue;
         };

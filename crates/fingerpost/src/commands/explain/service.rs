@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use fingerpost_diagnose::{PROGRAMS, STEP, StepFigures};
 use fingerpost_labs::deciding::service::{Running, on_service};
 use fingerpost_labs::service::{self, WORKLOAD};
+use fingerpost_observe::Limits;
 use fingerpost_observe::follow::{FollowedService, Recorded, Stretch};
 use fingerpost_observe::session::{Prepared, RECEIVED_BYTES, RECEIVED_SECONDS, Told, label};
-use fingerpost_observe::stacks::{Limits, Sampled};
+use fingerpost_observe::stacks::Sampled;
 use fingerpost_record::under_way::UnderWay;
 use fingerpost_record::{Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
@@ -34,10 +35,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// CPU time that naming its functions may take: those in windows of requests, and those of all of the time. A build that
 /// is not optimised takes some times as long for the same.
 const NAMING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_500 } else { 500 });
-/// How long after watching both are over, and in half of it following the requests, on a machine that has no CPU for
-/// it: a look takes two seconds more than was
-/// asked, of which detaching and explaining need theirs.
-const NAMED: Duration = Duration::from_millis(if cfg!(debug_assertions) { 8_000 } else { 1_000 });
+/// CPU time that following its requests may take.
+const FOLLOWING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 6_000 } else { 800 });
+/// How long following, and naming after it, may take together on a machine that has no CPU for them: a look takes two
+/// seconds more than was asked, of which detaching and writing the record need theirs.
+const EXPLAINED: Duration =
+    Duration::from_millis(if cfg!(debug_assertions) { 9_000 } else { 1_500 });
 
 /// The total of a record that says how long it took from the command's start until the service was watched.
 const ATTACH: &str = "attach.seconds";
@@ -83,7 +86,6 @@ pub fn explain(
         Prepared::new(args.level(), None).attach_service(&target.service, Some(length), lately);
     let attached = began.elapsed();
     let progress = Progress::start("watching the service", length, progressing);
-    let mut over = beginning;
     let Told {
         mut observations,
         recorded,
@@ -96,7 +98,6 @@ pub fn explain(
         let told = &progress;
         latest.map(|latest| threads.spawn(move || live::tell(&latest, progressing, told)));
         wait(&target, length, &stop, &progress);
-        over = Instant::now();
         session.finish()
     });
     observations
@@ -106,7 +107,7 @@ pub fn explain(
     if let Some(why) = refused {
         anyhow::bail!(why);
     }
-    let followed = follow(recorded, sampled, &observations, &progress, over);
+    let followed = follow(recorded, sampled, &observations, &progress);
     progress.show("explaining", 1.0);
     let pids = target.pids();
     let (mut explanation, mut run) = record(run, target.params.clone(), observations, followed);
@@ -163,23 +164,28 @@ pub fn explain(
 }
 
 /// Follows the requests that were recorded, names the functions that had the CPU meanwhile, and has all of the requests
-/// counted. Watching was over then.
+/// counted.
 fn follow(
     recorded: Option<Recorded>,
     sampled: Option<Result<Sampled, String>>,
     observations: &[Observation],
     progress: &Progress,
-    over: Instant,
 ) -> Option<FollowedService> {
     progress.show("following its requests", 1.0);
-    let limits = |until| Limits { cpu: NAMING, until };
-    // The second part has what the first leaves, and a third of the time at least.
-    let first = limits(over + NAMED * 2 / 3);
-    let mut followed = recorded.map(|recorded| recorded.follow_service(over + NAMED / 2, first));
+    let until = Instant::now() + EXPLAINED;
+    let naming = |part: u32| Limits {
+        cpu: NAMING,
+        until: until - EXPLAINED * part / 6,
+    };
+    let following = Limits {
+        cpu: FOLLOWING,
+        ..naming(3)
+    };
+    let mut followed = recorded.map(|recorded| recorded.follow_service(following, naming(1)));
     match (&mut followed, sampled) {
         (Some(followed), Some(Ok(sampled))) => {
             let left;
-            (followed.paths.stacks, left) = sampled.name(limits(over + NAMED));
+            (followed.paths.stacks, left) = sampled.name(naming(0));
             followed.left.and(left);
         }
         (_, Some(Err(why))) => progress.say(&format!("its functions are not named: {why}")),
