@@ -24,6 +24,7 @@ pub mod hosts;
 mod judging;
 pub mod mapped;
 mod one_side;
+pub mod outside;
 pub mod places;
 pub mod probes;
 pub mod service;

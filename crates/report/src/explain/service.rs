@@ -3,13 +3,14 @@
 
 use fingerpost_compare::Comparison;
 use fingerpost_diagnose::client::Beside;
+use fingerpost_diagnose::outside::{OnTheWay, on_the_way};
 use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::service::is_of_the_load;
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
 use fingerpost_diagnose::wording::{doing_of, who};
 use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label};
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Blocker, Component, Finding, Paths, Status};
+use fingerpost_record::{Blocker, Component, Finding, Paths, Readings, Status};
 
 use super::explanation::{Explanation, OWN_CODE, mapped_line};
 use super::followed::{account, rows};
@@ -200,6 +201,13 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     if standing == Standing::Stuck && !programs {
         first = format!("Of those that were answered: {}", uncapitalised(&first));
     }
+    let after = (standing == Standing::Answering && !programs)
+        .then(|| on_the_way(&Readings::of(&e.observations), paths))
+        .flatten();
+    if let Some(after) = &after {
+        lines.push(Line::Note(on_the_way_sentence(after, paths), Tone::Strong));
+        first = format!("Until its answer is written: {}", uncapitalised(&first));
+    }
     lines.push(Line::Note(clean(&first), tone));
     if standing == Standing::Answering {
         lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Strong)));
@@ -210,7 +218,9 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
             .map(|u| under_way::beside(u, paths))
             .unwrap_or_default();
         lines.extend(beside.iter().map(|s| Line::Note(clean(s), Tone::Strong)));
-        lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
+        // Nothing of what was followed is the cause of what comes after it.
+        let cause = probably(e).filter(|_| after.is_none());
+        lines.extend(cause.map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
     } else if standing == Standing::Stuck {
         lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Plain)));
     }
@@ -241,6 +251,26 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         columns: Vec::new(),
         lines,
     }
+}
+
+/// How long answers are on their way, and what that says.
+fn on_the_way_sentence(after: &OnTheWay, paths: &Paths) -> String {
+    let whole = paths.whole.as_ref().filter(|w| w.latency.count > 0);
+    let followed = whole.map_or(paths.latency.mean, |w| w.latency.mean);
+    let why = if after.waits_for_acknowledgements() {
+        format!(
+            "its last bytes wait in the socket for an acknowledgement that the other end delays ({} delayed \
+             acknowledgements a request): small writes, one answer in several of them, without TCP_NODELAY",
+            significant(after.delayed_acks.unwrap_or(0.0))
+        )
+    } else {
+        "its last bytes lie in the socket or on the network".to_owned()
+    };
+    format!(
+        "Clients wait longest when the answer is written: {} in the mean until it has arrived, beside {} before: {why}.",
+        time(after.seconds),
+        time(followed)
+    )
 }
 
 /// Rate and latency of all requests, where they were counted.
@@ -731,6 +761,33 @@ mod tests {
         whole.latency.count = 0;
         paths.whole = Some(whole);
         assert!(told(&paths, true).starts_with(none));
+    }
+
+    #[test]
+    fn answers_that_lie_in_the_socket_for_longer_than_requests_took_come_first() {
+        let mut e = explanation(&[("elapsed.seconds", 10.0), ("tcp.delayed_acks", 0.0)]);
+        let paths = e.paths.clone().unwrap();
+        let lines = |e: &Explanation| {
+            let text = screen(e, &Style::default());
+            text.lines()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert!(lines(&e).contains("The cause is") && !lines(&e).contains("Clients wait longest"));
+        let many = 40.0 * paths.rate() * paths.latency.mean;
+        let totals = &mut e.observations[0].totals;
+        totals.insert("queue.network.mean".into(), many.max(1.0));
+        totals.insert("tcp.delayed_acks".into(), 10.0 * paths.rate());
+        let text = lines(&e);
+        assert!(
+            text.contains("Clients wait longest when the answer is written"),
+            "{text}"
+        );
+        assert!(
+            text.contains("(1.000 delayed") && !text.contains("The cause is"),
+            "{text}"
+        );
     }
 
     #[test]
