@@ -5,6 +5,7 @@ use fingerpost_record::Finding;
 use serde::Serialize;
 
 use crate::changes::Change;
+use crate::counted::Counted;
 use crate::gains::Gain;
 use crate::pooled::Pooled;
 use crate::service::Load;
@@ -72,6 +73,9 @@ pub struct Comparison {
     /// The load of each running service that both sides watched, and what of the difference it may explain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<Load>,
+    /// Each running service of which both sides counted every request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<Counted>,
     /// How each workload's throughput changes with the number of clients, on both sides.
     pub curves: Vec<Curve>,
     /// What explains the difference, most first; then the suspects that were ruled out.

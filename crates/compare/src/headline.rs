@@ -9,22 +9,67 @@ use fingerpost_diagnose::wording::unexplained;
 use fingerpost_diagnose::{follows_from, overlap};
 use fingerpost_record::cause::id;
 use fingerpost_record::text::capitalised;
-use fingerpost_record::{Finding, Layer, Status};
+use fingerpost_record::{Finding, Layer, Params, Status};
 
 use crate::changes::{Change, Kind};
 use crate::comparison::Comparison;
+use crate::counted::Counted;
 use crate::curves::Curve;
 use crate::pooled::Pooled;
 use crate::row::Row;
 use crate::verdict::Verdict;
 
-/// The headline, and a sentence for the load of each service.
+/// The headline, and a sentence for the load of each service. What all requests of a service say goes first, and what
+/// windows say the other way is not said beside it.
 pub fn first_said(comparison: &Comparison, most: Option<&Waterfall>) -> String {
-    let loads = comparison.loads.iter().map(|load| load.sentence.clone());
-    std::iter::once(headline(comparison, most))
+    let [base, new] = names(comparison);
+    let counted: Vec<(&Counted, f64, String)> = comparison
+        .counted
+        .iter()
+        .filter_map(|c| Some((c, c.factor()?, c.sentence(base, new)?)))
+        .collect();
+    let agrees = |params: &Params, ratio: f64| {
+        let of_it = counted.iter().find(|(c, ..)| c.params == *params);
+        of_it.is_none_or(|(_, factor, _)| (*factor > 1.0) == (ratio > 1.0))
+    };
+    let differs = most.is_some()
+        || !comparison.pooled.is_empty()
+        || comparison
+            .rows
+            .iter()
+            .any(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster));
+    let of_windows = match most {
+        Some(fall) if fall.workload == crate::service::WORKLOAD => {
+            agrees(&fall.params, fall.new_seconds / fall.base_seconds)
+        }
+        Some(_) => true,
+        None => differs || counted.is_empty(),
+    };
+    let loads = comparison
+        .loads
+        .iter()
+        .filter(|load| {
+            load.slower()
+                .is_none_or(|slower| agrees(&load.params, slower))
+        })
+        .map(|load| load.sentence.clone());
+    let headline = of_windows.then(|| headline(comparison, most));
+    counted
+        .iter()
+        .map(|(.., sentence)| sentence.clone())
+        .chain(headline)
         .chain(loads)
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// What sentences call the two sides.
+fn names(c: &Comparison) -> [&str; 2] {
+    if c.base.name == c.new.name {
+        ["the base", "the new run"]
+    } else {
+        [c.base.name.as_str(), c.new.name.as_str()]
+    }
 }
 
 /// Says in one sentence which side is slower, by how much, and why.
@@ -41,12 +86,7 @@ fn headline(c: &Comparison, changed: Option<&Waterfall>) -> String {
 fn sentence(c: &Comparison, changed: Option<&Waterfall>) -> String {
     let count = |v: Verdict| c.rows.iter().filter(|r| r.verdict == v).count();
     let (slower, faster) = (count(Verdict::Slower), count(Verdict::Faster));
-    let (base, new) = (&c.base.name, &c.new.name);
-    let (base, new) = if base == new {
-        ("the base", "the new run")
-    } else {
-        (base.as_str(), new.as_str())
-    };
+    let [base, new] = names(c);
     if c.rows.is_empty() {
         return format!("{new} and {base} have no row in common, so nothing can be compared.");
     }

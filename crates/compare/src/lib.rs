@@ -9,6 +9,7 @@ pub mod apart;
 mod causes;
 pub mod changes;
 pub mod comparison;
+pub mod counted;
 pub mod counterparts;
 pub mod curves;
 pub mod export;
@@ -117,6 +118,7 @@ fn compare_aligned(
         waterfalls: waterfalls.clone(),
         gains: gains::gains(base, new, options.threshold),
         loads,
+        counted: counted::counted(base, new),
         curves,
         causes,
         unexplained,

@@ -123,6 +123,12 @@ pub fn loads(rows: &mut [Row], base: &Side, new: &Side) -> Vec<Load> {
 }
 
 impl Load {
+    /// How many times as long requests take on the new side, by what was followed; nothing where that is not known.
+    pub(crate) fn slower(&self) -> Option<f64> {
+        let mean = |side: usize| self.under_way[side] / self.rate[side];
+        Some(mean(1) / mean(0)).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+    }
+
     fn of(params: Params, rate: [f64; 2], paths: Option<(Paths, Paths)>) -> Load {
         let sides = paths.as_ref().map(|(base, new)| [base, new]);
         let mean = sides.map(|sides| sides.map(|p| p.latency.mean));

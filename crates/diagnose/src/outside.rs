@@ -32,15 +32,20 @@ impl OnTheWay {
     }
 }
 
-/// What requests take on the way, where that is as much as what was followed of them, or more.
-pub fn on_the_way(readings: &Readings, paths: &Paths) -> Option<OnTheWay> {
+/// Seconds of a request on the way, in the mean; nothing where hardly any was seen there.
+pub fn seconds_on_the_way(readings: &Readings, paths: &Paths) -> Option<f64> {
     let mean = readings
         .known(name::QUEUE_NETWORK_MEAN)
         .filter(|mean| *mean >= LEAST_MEAN)?;
-    let rate = Some(paths.rate()).filter(|rate| *rate > 0.0)?;
+    Some(mean / paths.rate()).filter(|seconds| seconds.is_finite())
+}
+
+/// What requests take on the way, where that is as much as what was followed of them, or more.
+pub fn on_the_way(readings: &Readings, paths: &Paths) -> Option<OnTheWay> {
+    let seconds = seconds_on_the_way(readings, paths)?;
+    let rate = paths.rate();
     let whole = paths.whole.as_ref().filter(|w| w.latency.count > 0);
     let followed = whole.map_or(paths.latency.mean, |w| w.latency.mean);
-    let seconds = mean / rate;
     let elapsed = readings.known(name::ELAPSED_SECONDS).filter(|s| *s > 0.0);
     let acks = readings.known(name::TCP_DELAYED_ACKS).zip(elapsed);
     (seconds >= WORTH_TELLING * followed).then(|| OnTheWay {
