@@ -89,7 +89,9 @@ fn told(component: &Component, leaf: Option<&Leaf>, whom: &str) -> String {
         Component::Interrupts => "in interrupts".into(),
         Component::ClientWork => "in the client".into(),
         Component::ClientCpu => "where the client waits for a CPU".into(),
-        Component::ClientWait => "where the client waits for itself".into(),
+        Component::ClientWait => {
+            "waiting for a client, which waits for something of its own".into()
+        }
         other => other.to_string(),
     }
 }

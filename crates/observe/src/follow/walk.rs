@@ -14,6 +14,9 @@ use super::sockets::{Connections, End, Sockets};
 use super::timeline::{Blocked, Cause, Doing, Span, Timelines, Woken};
 use crate::calls::{self, Fd, Role, Wait};
 
+/// Nanoseconds on a CPU within which a thread whose wait for a lock had reached its limit waits for it again: to look
+/// at the lock and to ask once more takes some microseconds.
+const BETWEEN_TRIES: u64 = 200_000;
 /// A chain of waits that is longer than this is not followed further.
 const DEEPEST: u32 = 64;
 /// Of more other CPUs than these, who has each when a wait begins stands for all of it: so many change hands all the
@@ -281,6 +284,11 @@ impl Walker<'_> {
             }
             Cause::Thread => self.woken_by(at, link(wait), wait, woken, span, out),
             Cause::Interrupt => {
+                if wait == Wait::Lock
+                    && let Some(by) = self.tried_again(at.tid, span.1)
+                {
+                    return self.woken_by(at, Link::Lock, wait, Woken { by, ..woken }, span, out);
+                }
                 let kind = match wait {
                     Wait::Timer | Wait::Network | Wait::Lock => Kind::Timer,
                     _ if blocked.uninterruptible => Kind::DiskOther,
@@ -289,6 +297,31 @@ impl Walker<'_> {
                 at.put_wait(kind, span, out);
             }
         }
+    }
+
+    /// Who let a lock go for which a thread waits in turns, each with a time limit: behind the limit that ended at this
+    /// time it waits again, without having done anything else, until that thread wakes it. Nothing where it went on, as
+    /// after a sleep.
+    fn tried_again(&self, tid: i32, from: u64) -> Option<i32> {
+        let mut worked = 0;
+        for span in self.timelines.between(tid, from, u64::MAX) {
+            match span.doing {
+                Doing::Blocked(blocked) if what_for(&blocked) == Wait::Lock => {
+                    match blocked.woken?.cause {
+                        Cause::Interrupt => {}
+                        Cause::Thread => return blocked.woken.map(|woken| woken.by),
+                        _ => return None,
+                    }
+                }
+                Doing::Blocked(_) | Doing::Silent(_) | Doing::Unknown => return None,
+                Doing::Ready(_) | Doing::Interrupt(_) => {}
+                Doing::User | Doing::Call(_) | Doing::Memory(_) => worked += span.end - span.start,
+            }
+            if worked > BETWEEN_TRIES {
+                return None;
+            }
+        }
+        None
     }
 
     /// A wait that the window's end cut: for a child, what that does; else no event tells how it ended.

@@ -105,6 +105,53 @@ fn a_lock_is_what_its_holder_did_its_disk_included() {
     );
 }
 
+/// An interpreter's lock is waited for in turns of some milliseconds, each of which a timer ends.
+#[test]
+fn a_wait_with_a_limit_that_is_tried_again_is_for_who_has_the_lock() {
+    let turn = |story: Story, from: u64| {
+        story
+            .on(0)
+            .enter(from, 101, FUTEX)
+            .switch(from + 1, 101, Left::Blocked, 0)
+            .in_interrupt()
+            .waking(from + 20, 0, 101)
+            .in_interrupt()
+            .switch(from + 22, 0, Left::Ready, 101)
+            .exit(from + 23, 101, FUTEX)
+    };
+    let twice = turn(turn(Story::default(), 10), 40);
+    let limits = turn(turn(Story::default(), 10), 40).window(0, 100);
+    let window = twice
+        .enter(70, 101, FUTEX)
+        .switch(71, 101, Left::Blocked, 0)
+        .on(1)
+        .enter(80, 102, FUTEX)
+        .waking(81, 102, 101)
+        .on(0)
+        .switch(82, 0, Left::Ready, 101)
+        .exit(83, 101, FUTEX)
+        .window(0, 100);
+    let kinds = |window: &Window| {
+        walked(window, 101, 0, 100)
+            .into_iter()
+            .filter(|(.., kind, _, _)| matches!(kind, Kind::Timer | Kind::Lock))
+            .map(|(from, to, kind, ..)| (from, to, kind))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&window), [], "the holder was on a CPU");
+    let held: u64 = walked(&window, 101, 0, 100)
+        .into_iter()
+        .filter(|(.., chain)| *chain == ["lock"])
+        .map(|(from, to, ..)| to - from)
+        .sum();
+    assert_eq!(held, 19 + 19 + 10);
+    assert_eq!(
+        kinds(&limits),
+        [(11, 30, Kind::Timer), (41, 60, Kind::Timer)],
+        "nobody ended them: a sleep, as far as is known"
+    );
+}
+
 #[test]
 fn waiting_for_a_cpu_names_who_had_it() {
     let story = Story::default()
