@@ -104,7 +104,10 @@ pub fn counted(base: &Side, new: &Side) -> Vec<Counted> {
             rate: each(WholeLook::rate),
         })
     };
-    base.steps.paths.iter().filter_map(of).collect()
+    // Of several looks one account is kept.
+    let one = [base, new].iter().all(|side| side.info.ids.len() == 1);
+    let paths = base.steps.paths.iter().filter(|_| one);
+    paths.filter_map(of).collect()
 }
 
 #[cfg(test)]
@@ -144,6 +147,7 @@ mod tests {
             ..Observation::default()
         };
         Side::of(&[Run {
+            id: "one".into(),
             paths: vec![paths],
             observations: vec![observation],
             ..Run::default()

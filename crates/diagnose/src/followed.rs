@@ -38,6 +38,8 @@ pub fn add(into: &mut Paths, next: &Paths) {
     into.leaves
         .sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
     into.leaves.truncate(MOST_LEAVES);
+    // They name leaves by their places, of one look.
+    into.routes.clear();
     let time = by_time([into.latency.mean, next.latency.mean], weight);
     into.not_followed += (next.not_followed - into.not_followed) * time;
     into.latency = both(&into.latency, &next.latency);

@@ -17,8 +17,8 @@ pub fn who(blocker: &Blocker) -> Cow<'_, str> {
         Blocker::Client => "the client".into(),
         Blocker::Idle => "idle CPU".into(),
         Blocker::Thread(task) => match &task.group {
-            Some(group) => format!("{} ({group})", task.comm).into(),
-            None => task.comm.as_str().into(),
+            Some(group) => format!("{} ({group})", task.name()).into(),
+            None => task.name(),
         },
         Blocker::Peer(address) => address.as_str().into(),
     }

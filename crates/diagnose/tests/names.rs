@@ -156,6 +156,7 @@ fn no_name_of_a_thread_or_group_changes_a_verdict() {
                     comm: name(&mut random),
                     pid: Some(number as i32),
                     group: random.bool().then(|| name(&mut random)),
+                    program: random.bool().then(|| name(&mut random)),
                 };
             }
         }

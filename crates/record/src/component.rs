@@ -431,6 +431,19 @@ pub struct Task {
     /// Its control group, where that is known and they are all in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// The file that an interpreter runs in it, without its directory: `batch.py` of `python /srv/batch.py`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+}
+
+impl Task {
+    /// What it is called: its name, and what an interpreter runs.
+    pub fn name(&self) -> Cow<'_, str> {
+        match &self.program {
+            Some(program) => format!("{} {program}", self.comm).into(),
+            None => self.comm.as_str().into(),
+        }
+    }
 }
 
 impl Blocker {
@@ -440,6 +453,14 @@ impl Blocker {
             comm: comm.into(),
             ..Task::default()
         })
+    }
+
+    /// The thread that it is.
+    pub fn task(&self) -> Option<&Task> {
+        match self {
+            Blocker::Thread(task) => Some(task),
+            _ => None,
+        }
     }
 
     /// What its name is, where it has one that it was given by somebody else.
@@ -467,6 +488,7 @@ impl Blocker {
         match self {
             Blocker::Thread(task) => std::iter::once(&mut task.comm)
                 .chain(&mut task.group)
+                .chain(&mut task.program)
                 .collect(),
             Blocker::Peer(address) => vec![address],
             Blocker::Server | Blocker::Client | Blocker::Idle => Vec::new(),

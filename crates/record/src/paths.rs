@@ -57,6 +57,9 @@ pub struct Paths {
     pub generator: Option<Latency>,
     /// What a request's time went to, the largest first.
     pub leaves: Vec<Leaf>,
+    /// By whom the largest of them came about; of those that another process had a part in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
     /// The share of all requests' time, 0 to 1, that could not be followed: lost events, unknown wakers.
     pub not_followed: f64,
     /// The slowest requests, whole, the slowest first; at most [`MOST_SLOWEST`].
@@ -111,12 +114,34 @@ pub const MOST_SLOWEST: usize = 20;
 pub const MOST_SPANS: usize = 200;
 /// The leaves that it keeps of one step.
 pub const MOST_LEAVES: usize = 400;
+/// The routes that it keeps.
+pub const MOST_ROUTES: usize = 20;
 /// The links of a chain that it keeps.
 pub const MOST_CHAIN: usize = 16;
 /// The characters that a name in it may have: a component, a process, a link.
 pub const MOST_NAME: usize = 200;
 /// The steps of which a run keeps paths.
 pub const MOST_PATHS: usize = 200;
+
+/// The way by which most of the time of a leaf came about.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Route {
+    /// The place of the leaf in [`Paths::leaves`].
+    pub leaf: u32,
+    /// Whom the request's thread waited for, whom that did, and so on.
+    pub hops: Vec<Hop>,
+}
+
+/// A step from a thread to one that it waited for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Hop {
+    /// What it waited for.
+    pub link: Link,
+    /// The thread's name; empty where it is not known.
+    pub name: String,
+}
 
 /// All requests of a service while it was looked at, windows and what is between them. A request is a turn at a
 /// connection: from the arrival of its first bytes to the last bytes of its answer before the next one.

@@ -47,6 +47,8 @@ const LONGEST: usize = 6;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Chain {
     links: [Option<Link>; LONGEST],
+    /// The threads that it came to, in order, each by which link; 0 where there is none.
+    route: [(Option<Link>, i32); LONGEST],
 }
 
 impl Chain {
@@ -58,6 +60,32 @@ impl Chain {
             self.links[length] = Some(link);
         }
         self
+    }
+
+    /// The chain that comes to a thread by this link.
+    #[must_use]
+    pub fn to(self, link: Link, tid: i32) -> Chain {
+        let mut chain = self.with(link);
+        if let Some(free) = chain.route.iter_mut().find(|(_, tid)| *tid == 0) {
+            *free = (Some(link), tid);
+        }
+        chain
+    }
+
+    /// The chain without the threads: what it has in common with others.
+    #[must_use]
+    pub fn without_route(self) -> Chain {
+        Chain {
+            links: self.links,
+            ..Chain::default()
+        }
+    }
+
+    /// The threads that it came to, each by which link.
+    pub fn route(&self) -> impl Iterator<Item = (Link, i32)> + '_ {
+        self.route
+            .iter()
+            .map_while(|&(link, tid)| Some((link?, tid)))
     }
 
     pub fn links(&self) -> impl Iterator<Item = Link> + '_ {

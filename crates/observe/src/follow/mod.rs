@@ -110,6 +110,8 @@ pub struct AtPorts {
     pub requests: u64,
 }
 
+/// Processes of which it is looked what their interpreter runs.
+const MOST_PROGRAMS: usize = 200;
 /// Windows that are twice as long as this, in nanoseconds, are told in parts.
 const STRETCH: u64 = 100_000_000;
 
@@ -384,6 +386,22 @@ impl Follower {
             if let Some(pid) = timelines.processes.get(tid) {
                 task.pid = Some(*pid);
                 task.group = self.groups.get(pid).cloned();
+            }
+        }
+    }
+
+    /// Learns what interpreters run, of processes that still do.
+    fn name_programs(&mut self) {
+        let mut known: HashMap<i32, Option<String>> = HashMap::new();
+        for task in self.tasks.values_mut() {
+            if let Some(pid) = task.pid
+                && underway::interprets(&task.comm)
+                && (known.len() < MOST_PROGRAMS || known.contains_key(&pid))
+            {
+                let program = known
+                    .entry(pid)
+                    .or_insert_with(|| underway::program_of(pid));
+                task.program.clone_from(program);
             }
         }
     }

@@ -284,7 +284,7 @@ impl<'a> Requests<'a> {
             return self.unknown_server(turn, place, out);
         };
         let after = if place.nested > 0 {
-            place.chain.with(Link::Peer)
+            place.chain.to(Link::Peer, read.tid)
         } else {
             place.chain
         };

@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use fingerpost_record::paths::{
-    self, Latency, Leaf as Named, MOST_LEAVES, MOST_SLOWEST, MOST_SPANS, Share, Slow, SlowSpan,
+    self, Hop, Latency, Leaf as Named, MOST_LEAVES, MOST_ROUTES, MOST_SLOWEST, MOST_SPANS, Route,
+    Share, Slow, SlowSpan,
 };
 
 use super::leaf::{Chain, Kind, Leaf, Piece};
 use super::request::Request;
-use fingerpost_record::{Blocker, Side, Task, WaitClass};
+use fingerpost_record::{Blocker, Link, Side, Task, WaitClass};
 
 /// Requests whose leaves are kept for the classes: a sample of all, drawn as they come (reservoir).
 const MOST_KEPT: usize = 100_000;
@@ -47,6 +48,8 @@ pub struct Sums {
     /// The leaves as a record names them, and the place there of each; made at the end.
     named: Vec<Named>,
     places: Vec<usize>,
+    /// The way by which most of each leaf came there.
+    routes: Vec<Vec<Hop>>,
     latencies: Vec<u64>,
     kept: Vec<Kept>,
     /// Requests of windows that were opened for slow ones: they count among the slowest alone.
@@ -228,12 +231,28 @@ impl Sums {
             slow: slow[id],
             ..leaf
         };
-        let mut named: Vec<Named> = std::mem::take(&mut self.named)
+        let mut named: Vec<(Named, Vec<Hop>)> = std::mem::take(&mut self.named)
             .into_iter()
             .enumerate()
             .map(with_shares)
+            .zip(std::mem::take(&mut self.routes))
             .collect();
-        named.sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
+        let small = |leaf: &Named| leaf.class == WaitClass::TooSmall;
+        named.sort_by(|(a, _), (b, _)| {
+            let by_time = b.all.seconds.total_cmp(&a.all.seconds);
+            small(a).cmp(&small(b)).then(by_time)
+        });
+        into.routes = named
+            .iter()
+            .zip(0..)
+            .take(MOST_ROUTES)
+            .filter(|((_, route), _)| !route.is_empty())
+            .map(|((_, route), leaf)| Route {
+                leaf,
+                hops: route.clone(),
+            })
+            .collect();
+        let named: Vec<Named> = named.into_iter().map(|(leaf, _)| leaf).collect();
         let sum: u64 = self.totals.iter().sum();
         let by_leaf = self.leaves.iter().zip(&self.totals);
         let not_followed: u64 = by_leaf
@@ -279,11 +298,16 @@ impl Sums {
     /// drawn; and so are the smallest, where there are very many.
     fn name(&mut self, tasks: &HashMap<i32, Task>) {
         let is_named = self.is_named();
+        let mut routes: Vec<HashMap<Vec<Hop>, u64>> = Vec::new();
         let mut places: HashMap<(WaitClass, Side, Option<Blocker>, Chain), usize> = HashMap::new();
         self.places = Vec::with_capacity(self.leaves.len());
-        for (leaf, is_named) in self.leaves.iter().zip(is_named) {
+        for ((leaf, &total), is_named) in self.leaves.iter().zip(&self.totals).zip(is_named) {
             let (class, blocker, chain) = if is_named || leaf.kind == Kind::NotFollowed {
-                (leaf.class(), leaf.blocker(tasks), leaf.chain)
+                (
+                    leaf.class(),
+                    leaf.blocker(tasks),
+                    leaf.chain.without_route(),
+                )
             } else {
                 (WaitClass::TooSmall, None, Chain::default())
             };
@@ -303,12 +327,26 @@ impl Sums {
                     middle: none,
                     slow: none,
                 });
+                routes.push(HashMap::new());
             } else if self.named[place].blocker != blocker {
                 let known = &mut self.named[place].blocker;
                 *known = known.as_ref().map(Blocker::by_name);
             }
             self.places.push(place);
+            let route = hops(&leaf.chain, tasks);
+            if is_named && !route.is_empty() {
+                *routes[place].entry(route).or_default() += total;
+            }
         }
+        self.routes = routes
+            .into_iter()
+            .map(|of| {
+                let most = of
+                    .into_iter()
+                    .max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
+                most.map_or_else(Vec::new, |(route, _)| route)
+            })
+            .collect();
     }
 
     /// Stretches of these requests that followed each other: nanoseconds by leaf of each, and of all its leaves.
@@ -407,6 +445,7 @@ fn bounded(leaves: Vec<Named>) -> Vec<Named> {
     if leaves.len() <= MOST_LEAVES {
         return leaves;
     }
+    // Those that are kept stay where they are: routes name them by their places.
     let (mut rest, mut leaves): (Vec<Named>, Vec<Named>) = leaves
         .into_iter()
         .partition(|leaf| leaf.class == WaitClass::TooSmall);
@@ -421,6 +460,21 @@ fn bounded(leaves: Vec<Named>) -> Vec<Named> {
     rest[1..].iter().for_each(|leaf| add(&mut small, leaf));
     leaves.push(small);
     leaves
+}
+
+/// The processes that a chain came to, by their names; the same one after itself is one, unless it is by a lock.
+fn hops(chain: &Chain, tasks: &HashMap<i32, Task>) -> Vec<Hop> {
+    let mut found: Vec<Hop> = Vec::new();
+    for (link, tid) in chain.route() {
+        let name = tasks
+            .get(&tid)
+            .map_or_else(String::new, |task| task.name().into_owned());
+        let again = found.last().is_some_and(|last| last.name == name);
+        if !again || link == Link::Lock {
+            found.push(Hop { link, name });
+        }
+    }
+    found
 }
 
 fn slow_line(request: &Request, tasks: &HashMap<i32, Task>) -> Slow {

@@ -197,6 +197,9 @@ impl Recorded {
                 self.windows.len()
             ),
         };
+        if self.service.is_some() {
+            follower.name_programs();
+        }
         let mut paths = follower.finish(source);
         (paths.lost, paths.windows, paths.event_cost) =
             (self.lost, paths.windows + self.torn, self.event_cost);

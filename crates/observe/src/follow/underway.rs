@@ -16,6 +16,7 @@ mod watch;
 use std::io;
 use std::net::SocketAddr;
 
+pub(crate) use scene::{interprets, program as program_of};
 pub(crate) use watch::watch;
 
 /// A request that has no answer yet.

@@ -131,7 +131,7 @@ impl Walker<'_> {
         At {
             tid,
             side: self.side(tid),
-            chain: at.chain.with(link),
+            chain: at.chain.to(link, tid),
             depth: at.depth + 1,
         }
     }

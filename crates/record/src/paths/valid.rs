@@ -1,8 +1,8 @@
 //! What followed requests may say, and their strings made safe to show.
 
 use super::{
-    Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths,
-    Share, Slow,
+    Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_ROUTES, MOST_SLOWEST,
+    MOST_SPANS, Paths, Share, Slow,
 };
 use crate::component::{Blocker, WaitClass};
 use crate::range::{amounts, each, no_more};
@@ -43,6 +43,14 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
     p.generator.iter().try_for_each(latency)?;
     no_more("leaves", p.leaves.len(), MOST_LEAVES)?;
     each("leaves", &p.leaves, leaf)?;
+    no_more("routes", p.routes.len(), MOST_ROUTES)?;
+    each("routes", &p.routes, |r| {
+        no_more("hops of it", r.hops.len(), MOST_CHAIN)?;
+        if r.leaf as usize >= p.leaves.len() {
+            return Err(format!("it is of leaf {} of {}", r.leaf, p.leaves.len()));
+        }
+        Ok(())
+    })?;
     let sums: [fn(&Leaf) -> f64; 3] = [|l| l.all.share, |l| l.middle.share, |l| l.slow.share];
     for sum in sums.map(|of| p.leaves.iter().map(of).sum::<f64>()) {
         share("the sum of its leaves", sum)?;
@@ -73,6 +81,12 @@ pub(crate) fn texts(p: &mut Paths) -> Vec<&mut String> {
         all.extend(l.class.text_mut());
         all.extend(l.blocker.iter_mut().flat_map(Blocker::texts));
     }
+    all.extend(
+        p.routes
+            .iter_mut()
+            .flat_map(|r| &mut r.hops)
+            .map(|hop| &mut hop.name),
+    );
     for s in p
         .stacks
         .iter_mut()

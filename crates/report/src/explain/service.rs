@@ -9,8 +9,9 @@ use fingerpost_diagnose::service::is_of_the_load;
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
 use fingerpost_diagnose::wording::{doing_of, who};
 use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label};
+use fingerpost_record::paths::{Hop, Leaf};
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Blocker, Component, Finding, Paths, Readings, Status};
+use fingerpost_record::{Blocker, Component, Finding, Link, Paths, Readings, Status};
 
 use super::explanation::{Explanation, OWN_CODE, mapped_line};
 use super::followed::{account, rows};
@@ -509,15 +510,45 @@ fn first_sentence(paths: &Paths, parts: &[SlowPart], programs: bool) -> String {
         "the largest part"
     };
     let doing = doing_of(paths, most.layer, &most.component, |l| l.all.share);
+    let by_way = by_way_of(paths, most).map_or(String::new(), |hops| format!(", by way of {hops}"));
     let whole = if programs {
         String::new()
     } else {
         format!(" of {}{}", time(paths.latency.mean), beside_all(paths))
     };
     format!(
-        "{who} {how_much} of {whose} time {doing}: {}{whole}.",
+        "{who} {how_much} of {whose} time {doing}{by_way}: {}{whole}.",
         percent(most.all.share)
     )
+}
+
+/// By way of whom the largest leaf of a part came about: all hops but the last, which the part names itself, unless that
+/// is by a lock, which it does not.
+fn by_way_of(paths: &Paths, part: &SlowPart) -> Option<String> {
+    let of_part = |l: &Leaf| Place::of(l).component(l) == (part.layer, part.component.clone());
+    let (place, largest) = paths
+        .leaves
+        .iter()
+        .enumerate()
+        .filter(|(_, l)| of_part(l))
+        .max_by(|(_, a), (_, b)| a.all.share.total_cmp(&b.all.share))?;
+    let route = paths.routes.iter().find(|r| r.leaf as usize == place)?;
+    let itself = largest.blocker.as_ref().and_then(Blocker::task);
+    let is_itself = |hop: &Hop| itself.is_some_and(|task| task.name() == hop.name);
+    let last = route.hops.len().checked_sub(1)?;
+    let hops: Vec<String> = route
+        .hops
+        .iter()
+        .enumerate()
+        .filter(|(at, hop)| {
+            !hop.name.is_empty() && !(*at == last && is_itself(hop) && hop.link != Link::Lock)
+        })
+        .map(|(_, hop)| match hop.link {
+            Link::Lock => format!("a lock that {} has", hop.name),
+            _ => hop.name.clone(),
+        })
+        .collect();
+    (!hops.is_empty()).then(|| hops.join(" → "))
 }
 
 fn budget(parts: &[SlowPart], programs: bool) -> Grid {
@@ -660,6 +691,7 @@ fn ruled_out(e: &Explanation) -> Grid {
 mod tests {
     use fingerpost_diagnose::StepFigures;
     use fingerpost_record::fixture::followed;
+    use fingerpost_record::paths::Route;
     use fingerpost_record::under_way::{Progress, Request, UnderWay};
     use fingerpost_record::{Observation, Params};
 
@@ -788,6 +820,42 @@ mod tests {
             text.contains("(1.000 delayed") && !text.contains("The cause is"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_way_to_who_was_waited_for_is_told_by_those_between() {
+        let mut paths = followed::slow_locks().paths.remove(0);
+        let slow = slow_ones(&paths).unwrap();
+        let most = slow
+            .parts
+            .iter()
+            .max_by(|a, b| a.all.share.total_cmp(&b.all.share))
+            .unwrap();
+        let leaf = paths
+            .leaves
+            .iter()
+            .position(|l| Place::of(l).component(l) == (most.layer, most.component.clone()))
+            .unwrap();
+        let hop = |link, name: &str| Hop {
+            link,
+            name: name.into(),
+        };
+        paths.leaves[leaf].blocker = Some(Blocker::thread("batch"));
+        let hops = vec![
+            hop(Link::Peer, "gunicorn"),
+            hop(Link::Lock, "postgres"),
+            hop(Link::Peer, "batch"),
+        ];
+        paths.routes = vec![Route {
+            leaf: leaf as u32,
+            hops,
+        }];
+        assert_eq!(
+            by_way_of(&paths, most).as_deref(),
+            Some("gunicorn → a lock that postgres has")
+        );
+        paths.routes[0].hops.truncate(0);
+        assert_eq!(by_way_of(&paths, most), None);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Where the threads of a service are at one moment, and what each of the descriptors that they wait for leads to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use fingerpost_record::secret;
@@ -17,6 +19,8 @@ const MOST_DESCRIPTORS: usize = 50_000;
 const MOST_THREADS: usize = 2_000;
 /// Processes of the machine whose descriptors are looked through for the other end of a pipe or connection.
 const MOST_PROCESSES: usize = 5_000;
+/// Bytes of a process's arguments that are read.
+const MOST_ARGUMENTS: u64 = 16 << 10;
 /// Programs whose first argument that is no option says more than their name.
 const INTERPRETERS: [&str; 9] = [
     "python", "node", "java", "ruby", "perl", "php", "bash", "sh", "dash",
@@ -613,33 +617,43 @@ fn waited(pid: i32, call: i64, args: &[u64; 6], of: &Descriptors) -> (Vec<i32>, 
 
 /// The arguments of a process, without what looks secret.
 fn arguments(pid: i32) -> Vec<String> {
-    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let text = title(pid);
     let words = text.split('\0').filter(|w| !w.is_empty()).take(64);
     secret::cut_words(words)
 }
 
 /// The title of a process: its arguments as it wrote them.
 pub fn title(pid: i32) -> String {
-    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(format!("/proc/{pid}/cmdline")) {
+        // A process says itself where its arguments end.
+        _ = file.take(MOST_ARGUMENTS).read_to_end(&mut bytes);
+    }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether a program of this name runs what its first argument names.
+pub fn interprets(name: &str) -> bool {
+    INTERPRETERS.iter().any(|i| {
+        name.strip_prefix(i)
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
+    })
+}
+
+/// The file that a process of an interpreter runs, without its directory.
+pub fn program(pid: i32) -> Option<String> {
+    let all = arguments(pid);
+    let first = all.get(1).filter(|a| !a.starts_with('-'))?;
+    let last = first.rsplit('/').next()?.to_owned();
+    Some(last).filter(|l| !l.is_empty())
 }
 
 /// A process by its number, with the name that tells most.
 pub fn process(pid: i32) -> Option<Process> {
     let name = sample::process(pid)?.name;
-    let interprets = INTERPRETERS.iter().any(|i| {
-        name.strip_prefix(i)
-            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
-    });
-    let program = || {
-        let all = arguments(pid);
-        let first = all.get(1).filter(|a| !a.starts_with('-'))?;
-        let last = first.rsplit('/').next()?.to_owned();
-        Some(last).filter(|l| !l.is_empty())
-    };
+    let program = interprets(&name).then(|| program(pid)).flatten();
     Some(Process {
         pid,
-        name: interprets.then(program).flatten().unwrap_or(name),
+        name: program.unwrap_or(name),
     })
 }
