@@ -541,7 +541,8 @@ fn by_way_of(paths: &Paths, part: &SlowPart) -> Option<String> {
         .iter()
         .enumerate()
         .filter(|(at, hop)| {
-            !hop.name.is_empty() && !(*at == last && is_itself(hop) && hop.link != Link::Lock)
+            let told = *at == last && is_itself(hop) && hop.link != Link::Lock;
+            !(hop.name.is_empty() || told)
         })
         .map(|(_, hop)| match hop.link {
             Link::Lock => format!("a lock that {} has", hop.name),
