@@ -5,7 +5,7 @@
 //! *A Proof for the Queuing Formula L = λW*, 1961) the mean number of connections with bytes that were written and have
 //! not arrived, divided by the requests a second, is the time of a request in that state.
 
-use fingerpost_record::cause::thresholds::MANY_DELAYED;
+use crate::thresholds::MANY_DELAYED;
 use fingerpost_record::reading::name;
 use fingerpost_record::{Paths, Readings};
 
