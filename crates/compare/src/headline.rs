@@ -2,10 +2,10 @@
 
 use fingerpost_diagnose::causes::words;
 use fingerpost_diagnose::hosts::HostDifference;
+use fingerpost_diagnose::named_without_share;
 use fingerpost_diagnose::probes::changed::{BUILD, PLACEMENT, SETTING};
 use fingerpost_diagnose::probes::is_cost;
 use fingerpost_diagnose::sides::waterfall::Waterfall;
-use fingerpost_diagnose::wording::unexplained;
 use fingerpost_diagnose::{follows_from, overlap};
 use fingerpost_record::cause::id;
 use fingerpost_record::text::capitalised;
@@ -341,6 +341,15 @@ fn rest(c: &Comparison, named: &[&Finding]) -> String {
     }
 }
 
+/// What a rest is that no share explains: it may belong to a cause that is named without one.
+pub fn unexplained(findings: &[Finding]) -> &'static str {
+    if named_without_share(findings) {
+        "unexplained or of a cause whose share is not known"
+    } else {
+        "unexplained"
+    }
+}
+
 /// What was changed between the sides, where no cause is that: it is named before any other. Another client machine is
 /// never a cause.
 fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
@@ -483,4 +492,29 @@ fn collapse(c: &Comparison) -> String {
         .map_or(String::new(), |(probe, name, n)| {
             format!("; {probe} collapses on {name} from {n} clients on")
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_may_be_of_a_cause_without_a_share() {
+        let told = |share: f64, status| {
+            let (layer, evidence) = (fingerpost_record::Layer::Memory, Vec::new());
+            unexplained(&[Finding::new(
+                "memory.paging",
+                layer,
+                status,
+                share,
+                evidence,
+            )])
+        };
+        assert_eq!(
+            told(0.0, Status::Likely),
+            "unexplained or of a cause whose share is not known"
+        );
+        assert_eq!(told(0.3, Status::Likely), "unexplained");
+        assert_eq!(told(0.0, Status::RuledOut), "unexplained");
+    }
 }

@@ -36,7 +36,7 @@ use fingerpost_measure::special;
 use fingerpost_record::Run;
 
 pub use comparison::{Comparison, Options, Row};
-pub use headline::operating_system;
+pub use headline::{operating_system, unexplained};
 pub use ratio::Ratio;
 pub use side::Side;
 pub use verdict::Verdict;

@@ -5,8 +5,8 @@
 //! waiting behind other requests of the same service, which more load by itself makes longer, and everything else,
 //! which it does not.
 
+use fingerpost_diagnose::doing::Doing;
 use fingerpost_diagnose::places::Place;
-use fingerpost_diagnose::wording::doing;
 use fingerpost_record::paths::Leaf;
 use fingerpost_record::{Blocker, Link, Params, Paths, Unit, WaitClass};
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub struct Load {
     pub behind_others: [f64; 2],
     /// Seconds of everything else, base and new.
     pub otherwise: [f64; 2],
-    /// What changed most, in words, with seconds of a request on both sides.
+    /// What changed most, with seconds of a request on both sides.
     pub parts: Vec<Part>,
     /// All that in words.
     pub sentence: String,
@@ -67,7 +67,7 @@ pub struct Load {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     /// What it goes to, and who had what was waited for.
-    pub what: String,
+    pub what: Doing,
     /// Seconds of a request, in the mean, base and new.
     pub seconds: [f64; 2],
 }
@@ -265,7 +265,7 @@ fn changed_parts(sides: [&Paths; 2]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (side, paths) in sides.into_iter().enumerate() {
         for leaf in &paths.leaves {
-            let what = doing(&Place::of(leaf).component(leaf).1, Some(leaf));
+            let what = Doing::of_leaf(leaf);
             let at = parts
                 .iter()
                 .position(|p| p.what == what)
@@ -416,11 +416,11 @@ mod tests {
             "{}",
             found.sentence
         );
+        let whom = |at: usize| &found.parts[at].what.whom[..];
         assert_eq!(
-            found.parts[0].what,
-            "waiting for a CPU used by the server itself"
+            (whom(0), whom(1)),
+            (&[Blocker::Server][..], &[Blocker::thread("stress")][..])
         );
-        assert_eq!(found.parts[1].what, "waiting for a CPU used by stress");
         assert!(
             (found.under_way[0] - 0.11).abs() < 1e-9,
             "{:?}",

@@ -109,6 +109,68 @@ pub fn overlap<'a>(of: impl IntoIterator<Item = &'a Finding>, explained: f64) ->
         > explained + ROUNDING
 }
 
+/// Why shares are not to be added up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Overlap<'a> {
+    /// What several causes may explain is counted for each of them.
+    Several,
+    /// What follows from another cause is counted for that cause as well.
+    Consequences,
+    /// These, of one part of a request: the same figure to its last digit was not measured twice.
+    OnePart(Vec<&'a Finding>),
+}
+
+/// Why shares are not to be added up. Of a difference, where they are more than the causes explain together. Of the time
+/// of requests (`explained` is none), where several are of one part, or all are more than the whole; a consequence says
+/// there itself that it is one. Nothing where they exclude each other.
+pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<Overlap<'_>> {
+    let roots: Vec<&Finding> = findings
+        .iter()
+        .filter(|f| follows_from(f).is_none())
+        .collect();
+    let Some(explained) = explained else {
+        return of_requests(&roots);
+    };
+    if !overlap(findings, explained) {
+        return None;
+    }
+    // Without consequences, whose shares are of their cause's parts, the others may be apart.
+    Some(if overlap(roots, explained) {
+        Overlap::Several
+    } else {
+        Overlap::Consequences
+    })
+}
+
+fn of_requests<'a>(roots: &[&'a Finding]) -> Option<Overlap<'a>> {
+    let accused: Vec<&Finding> = roots
+        .iter()
+        .copied()
+        .filter(|f| f.status.accuses() && f.share > 0.0)
+        .collect();
+    let alike = |a: &Finding, b: &Finding| a.share.to_bits() == b.share.to_bits();
+    let before = |n: usize| accused[..n].iter().any(|f| alike(f, accused[n]));
+    let parts: Vec<&Finding> = (0..accused.len())
+        .filter(|n| !before(*n))
+        .map(|n| accused[n])
+        .collect();
+    if overlap(parts.iter().copied(), 1.0) {
+        return Some(Overlap::Several);
+    }
+    let of = |part: &Finding| -> Vec<&Finding> {
+        accused.iter().copied().filter(|f| alike(f, part)).collect()
+    };
+    let several = parts.into_iter().map(of).find(|same| same.len() > 1)?;
+    Some(Overlap::OnePart(several))
+}
+
+/// Whether a rest that no share explains may belong to a cause that is named without one.
+pub fn named_without_share(findings: &[Finding]) -> bool {
+    findings
+        .iter()
+        .any(|f| f.status.accuses() && f.share == 0.0)
+}
+
 /// What is unexplained, beside shares as they are told: together causes have no less than the largest of these, and no
 /// more than their sum. `unexplained` is what is left when each part that any of them moves is counted once; a share
 /// may be told of other parts than those (of others that came, a whole layer's), or be bounded by another's.

@@ -15,6 +15,7 @@ pub mod client;
 pub mod code_path;
 mod counts;
 pub mod deciding;
+pub mod doing;
 pub mod entering;
 pub mod facts;
 pub mod first_touch;
@@ -36,13 +37,14 @@ pub mod suspects;
 pub mod threads;
 pub mod thresholds;
 mod windows;
-pub mod wording;
 
 use fingerpost_record::{Budget, Finding, Paths, Readings};
 
 pub use budget::budget;
 pub use causes::label;
-pub use chain::{follows_from, overlap, unexplained_beside};
+pub use chain::{
+    Overlap, follows_from, named_without_share, overlap, overlapping, unexplained_beside,
+};
 pub use check::check;
 pub use facts::{Facts, PROGRAMS};
 pub use judging::TOO_LITTLE_FOLLOWED;

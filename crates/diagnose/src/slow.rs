@@ -1,14 +1,14 @@
 //! Why the slowest requests are slow: their budget beside that of the ones in the middle.
 
 use fingerpost_record::paths::{Leaf, Paths, Share};
-use fingerpost_record::{Component, Layer, Unit, WaitClass};
+use fingerpost_record::{Component, Layer, WaitClass};
 use serde::Serialize;
 
+use super::doing::Doing;
 use super::places::{Place, whole};
-use super::wording;
 
 /// A part of the difference below this share is not worth a place in the sentence.
-const WORTH_SAYING: f64 = 0.15;
+pub const WORTH_SAYING: f64 = 0.15;
 /// Slowest requests that take less than this many times the median are no other requests.
 const LIKE_THE_OTHERS: f64 = 1.3;
 
@@ -30,6 +30,15 @@ pub struct SlowPart {
     pub of_difference: f64,
 }
 
+/// What the slowest requests take longer for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Longer {
+    /// What it is, and who had what was waited for.
+    pub doing: Doing,
+    /// The share of the difference that it makes.
+    pub of_difference: f64,
+}
+
 /// The slowest 1 % beside the middle.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SlowOnes {
@@ -37,8 +46,11 @@ pub struct SlowOnes {
     pub slow_seconds: f64,
     /// Seconds of one in the middle.
     pub middle_seconds: f64,
-    /// What they wait for, in a sentence.
-    pub sentence: String,
+    /// Whether they are no other requests: they hardly take longer.
+    pub like_the_others: bool,
+    /// What makes most of the difference, the largest first; nothing where each part makes less than
+    /// [`WORTH_SAYING`].
+    pub longer: Vec<Longer>,
     /// The components, the largest difference first; what could not be followed is one of them.
     pub parts: Vec<SlowPart>,
 }
@@ -82,11 +94,11 @@ pub fn slow_ones(paths: &Paths) -> Option<SlowOnes> {
     parts.sort_by(|a, b| {
         (b.slow.seconds - b.middle.seconds).total_cmp(&(a.slow.seconds - a.middle.seconds))
     });
-    let sentence = sentence(paths, slow, middle, &parts);
     Some(SlowOnes {
         slow_seconds: slow,
         middle_seconds: middle,
-        sentence,
+        like_the_others: slow / middle < LIKE_THE_OTHERS,
+        longer: largest(paths, &parts),
         parts,
     })
 }
@@ -140,48 +152,25 @@ fn not_followed(parts: &[SlowPart], wholes: [f64; 3]) -> SlowPart {
     }
 }
 
-fn sentence(paths: &Paths, slow: f64, middle: f64, parts: &[SlowPart]) -> String {
-    let (time, times) = (Unit::Nanoseconds.format(slow * 1e9), slow / middle);
-    let told = if times >= 3.0 {
-        format!("{times:.0}")
-    } else {
-        format!("{times:.1}")
-    };
-    let head = format!("The slowest 1 % ({time}, {told} times the median)");
-    if times < LIKE_THE_OTHERS {
-        return format!("{head} are like the others.");
-    }
-    let large: Vec<&SlowPart> = parts
+/// What most of the difference goes to, largest first; nothing where the slowest are like the others, or where each
+/// part is small.
+fn largest(paths: &Paths, parts: &[SlowPart]) -> Vec<Longer> {
+    parts
         .iter()
         .filter(|p| p.of_difference >= WORTH_SAYING)
         .take(2)
-        .collect();
-    if large.is_empty() {
-        let least = WORTH_SAYING * 100.0;
-        return format!(
-            "{head} differ in many things, each of them less than {least:.0} % of the difference."
-        );
-    }
-    let doing = |p: &SlowPart| {
-        wording::doing_of(paths, p.layer, &p.component, |l| {
-            l.slow.seconds - l.middle.seconds
+        .map(|p| Longer {
+            doing: Doing::of_part(paths, p.layer, &p.component, |l| {
+                l.slow.seconds - l.middle.seconds
+            }),
+            of_difference: p.of_difference,
         })
-    };
-    let told: Vec<String> = large
-        .iter()
-        .map(|p| {
-            format!(
-                "{} ({:.0} % of the difference)",
-                doing(p),
-                p.of_difference * 100.0
-            )
-        })
-        .collect();
-    format!("{head} take longer {}.", told.join(" and "))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::Blocker;
     use fingerpost_record::fixture::followed;
 
     use super::*;
@@ -189,13 +178,11 @@ mod tests {
     #[test]
     fn the_slowest_are_told_with_what_they_wait_for() {
         let found = slow_ones(&followed::slow_locks().paths[0]).unwrap();
-        assert!(
-            found
-                .sentence
-                .contains("take longer waiting for a lock held by mariadbd")
-                && found.sentence.contains("times the median"),
-            "{}",
-            found.sentence
+        let first = &found.longer[0];
+        assert!(!found.like_the_others && first.of_difference >= WORTH_SAYING);
+        assert_eq!(
+            (&first.doing.component, &first.doing.whom[..]),
+            (&Component::Lock, &[Blocker::thread("mariadbd")][..])
         );
         assert_eq!(found.parts[0].component, Component::Lock);
         for share in [
@@ -220,11 +207,7 @@ mod tests {
             [100.0, 100.0, 120.0],
         )];
         let found = slow_ones(&followed::paths(&rows, 0.0)).unwrap();
-        assert!(
-            found.sentence.ends_with("are like the others."),
-            "{}",
-            found.sentence
-        );
+        assert!(found.like_the_others);
         assert_eq!(slow_ones(&Paths::default()), None);
     }
 }

@@ -6,12 +6,12 @@ use fingerpost_compare::{Comparison, Options, Side, compare_sides};
 use fingerpost_diagnose::fleet::{self, Excess, Judged, Populations, Unit};
 use fingerpost_record::Metric;
 use fingerpost_record::Run;
-use fingerpost_report::evidence::{Whose, words};
 
 use crate::odd::{Odd, Usual};
 use crate::standing::{Host, PeerGroup, Slower, Standing, plain};
 use crate::sweep::{Pass, Sweep};
 use crate::table::{HostRow, Table};
+use crate::told::{Told, Value, What};
 
 /// Peers that a slow host is compared with for its layer: enough to outvote one that is strange itself.
 const COMPARED: usize = 8;
@@ -327,7 +327,7 @@ struct Namer<'a> {
 struct Named {
     layer: Option<&'static str>,
     cause: Option<String>,
-    evidence: Vec<String>,
+    evidence: Vec<Told>,
 }
 
 impl Named {
@@ -380,7 +380,7 @@ impl<'a> Namer<'a> {
                     .evidence
                     .iter()
                     .filter(|fact| fact.metric != Metric::HostDiffers)
-                    .map(|fact| words(fact, Whose::default())),
+                    .map(|fact| Told::Compared(Box::new(fact.clone()))),
             );
         } else if let Some(cause) = self
             .group
@@ -390,12 +390,13 @@ impl<'a> Namer<'a> {
         {
             named.told(cause.name, cause.layer.as_str());
         }
-        named.evidence.extend(
-            comparison
-                .hosts
-                .iter()
-                .map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)),
-        );
+        named
+            .evidence
+            .extend(comparison.hosts.iter().map(|d| Told::Differs {
+                what: What::Described(d.what.to_string()),
+                here: Value::Text(d.new.clone()),
+                peers: Value::Text(d.base.clone()),
+            }));
         named
     }
 }

@@ -96,7 +96,7 @@ pub fn of_host(host: &Host) -> Markup {
         @if let Some(s) = &host.again {
             p { "Measured again beside others of its kind: " (clean(&s.what)) ": " (ratio(s)) "." }
         }
-        @if !host.evidence.is_empty() { ul { @for sentence in &host.evidence { li { (clean(sentence)) } } } }
+        @if !host.evidence.is_empty() { ul { @for fact in &host.evidence { li { (clean(&fact.words())) } } } }
     }
 }
 
@@ -155,7 +155,7 @@ fn table(hosts: &[&Host], link: Option<&dyn Fn(&str) -> String>) -> Markup {
                 }
                 td { ul { @for s in host.slower.iter().take(MOST_UNITS) { li { (clean(&s.what)) ": " (ratio(s)) } } } }
                 td { @if let Some(s) = &host.again { span class="again" { (clean(&s.what)) ": " (ratio(s)) } } }
-                td { ul { @for sentence in host.evidence.iter().take(MOST_EVIDENCE) { li { (clean(sentence)) } } } }
+                td { ul { @for fact in host.evidence.iter().take(MOST_EVIDENCE) { li { (clean(&fact.words())) } } } }
             } } }
         }
     };
@@ -387,6 +387,7 @@ fn groups(verdicts: &Verdicts) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::told::Told;
 
     #[test]
     fn foreign_names_do_no_harm_and_every_colour_has_its_word() {
@@ -398,7 +399,10 @@ mod tests {
                 low: 1.1,
                 high: 1.3,
             }],
-            evidence: vec![evil.into()],
+            evidence: vec![Told::NotMeasured {
+                row: evil.into(),
+                reason: evil.into(),
+            }],
             reason: Some(evil.into()),
             ..crate::standing::plain("n1", Standing::Slow)
         };

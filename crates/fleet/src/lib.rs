@@ -21,4 +21,5 @@ pub mod slim;
 mod standing;
 pub mod sweep;
 pub mod table;
+mod told;
 pub mod wire;

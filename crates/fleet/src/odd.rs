@@ -12,6 +12,7 @@ use fingerpost_record::Layer;
 
 use crate::description::Description;
 use crate::table::{HostRow, Row};
+use crate::told::{Told, Value, What};
 
 /// More hosts than this share of a group, and than [`FEW`], are no odd ones but another kind (as of figures,
 /// `diagnose::fleet`).
@@ -29,7 +30,7 @@ pub struct Odd {
     /// Its layer.
     pub layer: Layer,
     /// What says so.
-    pub evidence: String,
+    pub evidence: Told,
     /// Whether it takes the CPU from whatever runs there: then slow figures are its consequence.
     pub of_cpu: bool,
 }
@@ -95,6 +96,13 @@ fn mitigated_otherwise(
     (!differ.is_empty()).then(|| [listed(here), listed(usual)])
 }
 
+/// Whether a row is of memory in large pages, by its parameter: it fails where none is free.
+fn asks_for_large_pages(row: &Row) -> bool {
+    row.params
+        .text("how")
+        .is_some_and(|how| ["thp", "thp_read", "mthp"].contains(&how))
+}
+
 impl<'a> Usual<'a> {
     /// Of these hosts; nothing for too few to say what is usual.
     pub fn of(hosts: Vec<&'a HostRow>, names: &'a [Row]) -> Option<Usual<'a>> {
@@ -153,11 +161,11 @@ impl<'a> Usual<'a> {
         let mut found = self.of_cpu(host);
         let filters = |d: &Description| d.filters.unwrap_or(0);
         if filters(d) > self.filters && self.few(|other| filters(other) > self.filters) {
-            let evidence = format!(
-                "seccomp filters: {} here, {} on its peers",
-                filters(d),
-                self.filters
-            );
+            let evidence = Told::Differs {
+                what: What::SeccompFilters,
+                here: Value::Number(f64::from(filters(d))),
+                peers: Value::Number(f64::from(self.filters)),
+            };
             found.push(Odd {
                 cause: id::SYSCALL_ENTRY,
                 layer: Layer::Kernel,
@@ -173,13 +181,12 @@ impl<'a> Usual<'a> {
     /// Settings that are others than those of nearly all peers.
     fn other_settings(&self, d: &Description) -> Vec<Odd> {
         let mut found = Vec::new();
-        let mut odd = |what: &str, cause, layer, here: &str, usual: &str| {
-            let shown = |text: &str| fingerpost_record::text::clean_short(text, 200);
-            let evidence = format!(
-                "{what}: {} here, {} on its peers",
-                shown(here),
-                shown(usual)
-            );
+        let mut odd = |what: What, cause, layer, here: &str, usual: &str| {
+            let evidence = Told::Differs {
+                what,
+                here: Value::Text(here.to_owned()),
+                peers: Value::Text(usual.to_owned()),
+            };
             found.push(Odd {
                 cause,
                 layer,
@@ -192,7 +199,7 @@ impl<'a> Usual<'a> {
         };
         if let Some(usual) = other(self.thp, word(&d.thp)) {
             odd(
-                "transparent huge pages",
+                What::HugePages,
                 id::MEMORY_PAGE_SIZE,
                 Layer::Memory,
                 word(&d.thp),
@@ -201,7 +208,7 @@ impl<'a> Usual<'a> {
         }
         if let Some(usual) = other(self.governor, word(&d.governor)) {
             odd(
-                "frequency governor",
+                What::Governor,
                 id::CPU_SPEED,
                 Layer::Cpu,
                 word(&d.governor),
@@ -212,7 +219,13 @@ impl<'a> Usual<'a> {
             .mitigations
             .and_then(|usual| mitigated_otherwise(&d.mitigations, usual))
         {
-            odd("mitigations", id::CPU_MITIGATION, Layer::Cpu, &here, &usual);
+            odd(
+                What::Mitigations,
+                id::CPU_MITIGATION,
+                Layer::Cpu,
+                &here,
+                &usual,
+            );
         }
         found
     }
@@ -221,31 +234,34 @@ impl<'a> Usual<'a> {
     fn of_cpu(&self, host: &HostRow) -> Vec<Odd> {
         let d = &host.description;
         let mut found = Vec::new();
-        let mut odd = |cause, evidence| {
+        let mut odd = |cause, what: What, here: f64, peers: Value| {
             found.push(Odd {
                 cause,
                 layer: Layer::Scheduler,
-                evidence,
+                evidence: Told::Differs {
+                    what,
+                    here: Value::Number(here),
+                    peers,
+                },
                 of_cpu: true,
             })
         };
         if quota_of(host) < self.quota
             && self.few(|other| other.quota.unwrap_or(f64::INFINITY) < self.quota)
         {
-            let usual = if self.quota.is_finite() {
-                format!("{} CPUs on its peers", self.quota)
+            let peers = if self.quota.is_finite() {
+                Value::Number(self.quota)
             } else {
-                "none on its peers".into()
+                Value::None
             };
-            odd(
-                id::CPU_QUOTA,
-                format!("CPU quota: {} CPUs here, {usual}", quota_of(host)),
-            );
+            odd(id::CPU_QUOTA, What::CpuQuota, quota_of(host), peers);
         }
         if d.cpus > 0 && d.cpus < self.cpus && self.few(|other| other.cpus < self.cpus) {
             odd(
                 id::CPU_AFFINITY,
-                format!("CPUs allowed: {} here, {} on its peers", d.cpus, self.cpus),
+                What::CpusAllowed,
+                f64::from(d.cpus),
+                Value::Number(f64::from(self.cpus)),
             );
         }
         // As many as there are CPUs, before the run and after it: something else wants them all the time.
@@ -255,10 +271,9 @@ impl<'a> Usual<'a> {
         if oversubscribed(d) && self.few(oversubscribed) {
             odd(
                 id::CPU_CONTENTION,
-                format!(
-                    "runnable processes beside the run: {} here, {} on its peers",
-                    d.runnable, self.runnable
-                ),
+                What::Runnable,
+                d.runnable as f64,
+                Value::Number(self.runnable as f64),
             );
         }
         found
@@ -282,7 +297,7 @@ impl<'a> Usual<'a> {
             let row = &self.names[*row as usize];
             let of_group = row.group.cause();
             // Large pages that were asked for and not given are no slow faults.
-            let cause = if reason.contains("large page") {
+            let cause = if asks_for_large_pages(row) {
                 id::MEMORY_PAGE_SIZE
             } else {
                 of_group.map_or("", |cause| cause.name)
@@ -290,10 +305,10 @@ impl<'a> Usual<'a> {
             Some(Odd {
                 cause,
                 layer: of_group.map(|cause| cause.layer)?,
-                evidence: format!(
-                    "{} could not be measured here, and was on its peers: {reason}",
-                    row.name()
-                ),
+                evidence: Told::NotMeasured {
+                    row: row.name(),
+                    reason: reason.clone(),
+                },
                 of_cpu: false,
             })
         };

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::told::Told;
+
 /// What a host is called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,7 +69,7 @@ pub struct Host {
     pub cause: Option<String>,
     /// What says so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<String>,
+    pub evidence: Vec<Told>,
     /// In what it is slower, strongest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slower: Vec<Slower>,

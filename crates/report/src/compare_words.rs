@@ -5,8 +5,7 @@ use fingerpost_compare::comparison::{
 };
 use fingerpost_compare::service::Part;
 use fingerpost_compare::side::SideInfo;
-use fingerpost_compare::{Ratio, Verdict};
-use fingerpost_diagnose::wording::{overlapping, unexplained};
+use fingerpost_compare::{Ratio, Verdict, unexplained};
 use fingerpost_record::params::named;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Status};
@@ -14,6 +13,7 @@ use fingerpost_record::{Finding, Status};
 use crate::evidence::{Whose, evidence, words};
 use crate::style::Tone;
 use crate::view::place;
+use crate::wording::{doing, overlapping};
 pub(crate) use crate::words::clean as text;
 use crate::words::{short, time};
 
@@ -25,7 +25,7 @@ pub(crate) fn changed_parts(c: &Comparison) -> Vec<String> {
     let part = |p: &Part| {
         text(&format!(
             "{}: {} → {}",
-            p.what,
+            doing(&p.what),
             time(p.seconds[0]),
             time(p.seconds[1])
         ))

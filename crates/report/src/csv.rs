@@ -1,13 +1,13 @@
 //! Comma-separated values as RFC 4180 has them: one line per measurement, values unrounded in the record's units, then
 //! one per figure that a laboratory derives.
 
-use fingerpost_diagnose::wording::whom;
 use fingerpost_record::descriptor::table;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Paths, Run};
 
 use crate::lab::derived::{COUNT, Derived, NS, Of, RATIO};
 use crate::view::{Row, View, outcome_name};
+use crate::wording::whom;
 
 /// The columns, in their order.
 pub const HEADER: &str = "run,host,group,probe,version,params,unit,better,outcome,value,low,high,\

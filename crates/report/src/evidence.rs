@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use fingerpost_diagnose::causes::{cause, label, words as cause_words};
 use fingerpost_diagnose::follows_from;
-use fingerpost_diagnose::wording::{chain, who};
 use fingerpost_record::evidence::{Alone, Chain, Evidence, Metric, Quantity, Ratio};
 use fingerpost_record::reading::{Absence, Absent, Missing};
 use fingerpost_record::text::counted;
@@ -12,6 +11,7 @@ use fingerpost_record::unit::significant;
 use fingerpost_record::{Answer, Component, Finding, StepName, Unit};
 
 use crate::explain::{OWN_CODE, WORKLOAD};
+use crate::wording::{chain, who};
 
 /// What the time that is explained is called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

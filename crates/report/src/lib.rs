@@ -29,6 +29,7 @@ pub mod table;
 pub mod untrusted;
 pub mod view;
 pub mod watched;
+pub mod wording;
 pub mod words;
 pub mod wrap;
 

@@ -1,7 +1,8 @@
 //! A run's texts as a terminal and as Markdown show them, times and shares.
 
-use fingerpost_diagnose::wording::whom;
 use fingerpost_record::{Blocker, Component, Unit};
+
+use crate::wording::whom;
 
 /// A time of so many seconds.
 pub fn time(seconds: f64) -> String {

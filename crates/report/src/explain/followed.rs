@@ -3,7 +3,6 @@
 
 use fingerpost_diagnose::check::Check;
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
-use fingerpost_diagnose::wording::chain;
 use fingerpost_record::paths::{Latency, Leaf, SlowSpan};
 use fingerpost_record::text::counted;
 use fingerpost_record::{Component, Paths};
@@ -11,6 +10,7 @@ use fingerpost_record::{Component, Paths};
 use super::pieces::{BAR, bar};
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
+use crate::wording::chain;
 use crate::words::{blocked_by, clean, part, percent, time};
 
 /// Parts, chains and spans below this share are in the sums, and not in the picture.

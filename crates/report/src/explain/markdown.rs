@@ -1,7 +1,6 @@
 //! An explanation in Markdown.
 
 use fingerpost_diagnose::slow::SlowPart;
-use fingerpost_diagnose::wording::overlapping;
 use fingerpost_record::Finding;
 use fingerpost_record::stacks::Stacks;
 
@@ -13,6 +12,7 @@ use super::pieces::{share, thread_cells};
 use super::under_way;
 use crate::grid::Align::{self, Left, Right};
 use crate::grid_markdown;
+use crate::wording::{of_slowest, overlapping};
 use crate::words::{clean, percent, time};
 
 /// Chains that Markdown shows.
@@ -132,7 +132,7 @@ fn of_requests(e: &Explanation) -> String {
     let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else {
         return String::new();
     };
-    let mut text = format!("{}\n\n", escape(&slow.sentence));
+    let mut text = format!("{}\n\n", escape(&of_slowest(slow)));
     for (sentence, warning) in account(paths, e.check.as_ref()) {
         text.push_str(&if warning {
             format!("- **{}**\n", escape(&sentence))

@@ -1,12 +1,12 @@
 //! Pieces of several screens: a share as a bar of cells, the table of suspects, and what a server's threads did.
 
 use fingerpost_diagnose::threads::State;
-use fingerpost_diagnose::wording::overlapping;
 use fingerpost_record::{Finding, Status};
 
 use crate::evidence::{Whose, evidence_of};
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
+use crate::wording::overlapping;
 use crate::words::{clean, percent, time};
 
 /// Cells of the bar for the whole of the time.

@@ -7,6 +7,7 @@ use super::pieces::{bar, suspects_grid, threads_grid};
 use super::{experiments, followed, service};
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
+use crate::wording::of_slowest;
 use crate::words::{self, clean, percent, time};
 use crate::wrap;
 
@@ -101,7 +102,7 @@ fn picture(e: &Explanation, style: &Style) -> String {
     if let (Some(slow), Some(paths)) = (&e.slow, &e.paths) {
         let mut sentences = Grid {
             columns: Vec::new(),
-            lines: vec![Line::Note(clean(&slow.sentence), Tone::Strong)],
+            lines: vec![Line::Note(clean(&of_slowest(slow)), Tone::Strong)],
         };
         let account = followed::account(paths, e.check.as_ref());
         sentences.lines.extend(

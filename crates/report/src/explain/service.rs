@@ -3,11 +3,11 @@
 
 use fingerpost_compare::Comparison;
 use fingerpost_diagnose::client::Beside;
+use fingerpost_diagnose::doing::Doing;
 use fingerpost_diagnose::outside::{OnTheWay, on_the_way};
 use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::service::is_of_the_load;
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
-use fingerpost_diagnose::wording::{doing_of, who};
 use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label};
 use fingerpost_record::paths::{Hop, Leaf};
 use fingerpost_record::unit::significant;
@@ -21,6 +21,7 @@ use super::{experiments, functions, hardware, neighbours, under_way};
 use crate::compare_words as compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
+use crate::wording::{doing, of_slowest, who};
 use crate::words::{clean, part, percent, time};
 
 pub use super::explanation::WORKLOAD;
@@ -212,7 +213,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     lines.push(Line::Note(clean(&first), tone));
     if standing == Standing::Answering {
         lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Strong)));
-        lines.extend((!programs).then(|| Line::Note(clean(&slow.sentence), Tone::Strong)));
+        lines.extend((!programs).then(|| Line::Note(clean(&of_slowest(slow)), Tone::Strong)));
         lines.extend(functions_of_slow(paths, &slow.parts).map(|s| Line::Note(s, Tone::Strong)));
         let beside = e.under_way.as_ref().filter(|_| !programs);
         let beside = beside
@@ -509,7 +510,9 @@ fn first_sentence(paths: &Paths, parts: &[SlowPart], programs: bool) -> String {
     } else {
         "the largest part"
     };
-    let doing = doing_of(paths, most.layer, &most.component, |l| l.all.share);
+    let doing = doing(&Doing::of_part(paths, most.layer, &most.component, |l| {
+        l.all.share
+    }));
     let by_way = by_way_of(paths, most).map_or(String::new(), |hops| format!(", by way of {hops}"));
     let whole = if programs {
         String::new()

@@ -1,7 +1,6 @@
 //! Where a transaction's time went, and what is likely to blame.
 
 use fingerpost_diagnose::label;
-use fingerpost_diagnose::wording::{self, overlapping};
 use fingerpost_record::{Budget, Finding, Layer, Run, Status};
 use maud::{Markup, html};
 
@@ -13,6 +12,7 @@ use crate::evidence::{Whose, evidence_of};
 use crate::explain::programs;
 use crate::steps::{Steps, full_name};
 use crate::svg::cells::{self, Piece, layer_class};
+use crate::wording::overlapping;
 use crate::words::{clean, part, percent, time};
 
 /// The layers in the order of the legend.
@@ -209,7 +209,7 @@ pub fn suspects(findings: &[Finding], unexplained: Option<f64>, whose: Whose) ->
                 @if left > 0.0 {
                     li class="rest" {
                         div class="who" { strong { (term(REST)) } } (cells::share(left, "rest"))
-                        p { (percent(left)) " of the difference is " (wording::unexplained(findings)) "." }
+                        p { (percent(left)) " of the difference is " (fingerpost_compare::unexplained(findings)) "." }
                     }
                 }
             }

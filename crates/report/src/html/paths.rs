@@ -2,7 +2,6 @@
 //! one.
 
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
-use fingerpost_diagnose::wording::chain as chain_of;
 use fingerpost_record::paths::{Leaf, Share, SlowSpan};
 use fingerpost_record::stacks::{Function, RequestStacks, Stack, StackClass, StackKind, Stacks};
 use fingerpost_record::{Component, Layer, Paths, Run, Unit, WaitClass};
@@ -17,6 +16,7 @@ use crate::svg::Axis;
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::svg::icicle::{Branch, flame_graph, icicle};
 use crate::svg::timeline::{self, Stretch};
+use crate::wording::{chain as chain_of, of_slowest};
 use crate::words::{blocked_by, clean, part, percent, time};
 
 /// Chains that the table shows.
@@ -61,7 +61,7 @@ fn followed(e: &Explanation, name: &str) -> Markup {
     };
     html! {
         h3 { (name) }
-        p class="verdict" { strong { (clean(&slow.sentence)) } }
+        p class="verdict" { strong { (clean(&of_slowest(slow))) } }
         @if let Some(client) = &e.client {
             p class="verdict" { strong { (clean(&client.sentence)) } }
             @for note in client.notes.iter().chain([&client.who]) { p class="note" { (clean(note)) } }

@@ -198,7 +198,7 @@ fn of_host(host: &Host, evidence: usize) -> Vec<String> {
         host.evidence
             .iter()
             .take(evidence)
-            .map(|sentence| format!("  {}", clean(sentence))),
+            .map(|fact| format!("  {}", clean(&fact.words()))),
     );
     lines
 }

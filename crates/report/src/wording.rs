@@ -1,14 +1,12 @@
-//! What time goes to, as the end of a sentence: the one wording of it, for requests in the mean and for the slowest of
-//! them.
+//! What time goes to, as the end of a sentence, and what is said of shares: the one wording of it, for requests in the
+//! mean and for the slowest of them.
 
 use std::borrow::Cow;
 
-use crate::causes::label;
-use fingerpost_record::paths::Leaf;
-use fingerpost_record::{Blocker, Component, Finding, Layer, Link, Paths};
-
-use super::chain::{follows_from, overlap};
-use super::places::Place;
+use fingerpost_diagnose::doing::{Behind, Doing};
+use fingerpost_diagnose::slow::{SlowOnes, WORTH_SAYING};
+use fingerpost_diagnose::{Overlap, label};
+use fingerpost_record::{Blocker, Component, Finding, Link, Unit};
 
 /// Who had what was waited for.
 pub fn who(blocker: &Blocker) -> Cow<'_, str> {
@@ -35,15 +33,19 @@ pub fn chain(links: &[Link], end: &Component) -> String {
     links.chain([end.name()]).collect::<Vec<_>>().join(" → ")
 }
 
-/// A component as the end of “spends its time …”, with who had what was waited for, from the leaf that has most of it.
-pub fn doing(component: &Component, leaf: Option<&Leaf>) -> String {
-    let blocker = leaf.and_then(|l| l.blocker.as_ref());
-    told(component, leaf, &whom(blocker))
+/// Who had it, of several.
+fn all_of(doing: &Doing) -> String {
+    let names: Vec<Cow<str>> = doing.whom.iter().map(who).collect();
+    if doing.others {
+        format!("{} and others", names.join(", "))
+    } else {
+        names.join(" and ")
+    }
 }
 
-/// The same with these words for who had it.
-fn told(component: &Component, leaf: Option<&Leaf>, whom: &str) -> String {
-    let blocker = leaf.and_then(|l| l.blocker.as_ref());
+/// As the end of “spends its time …”, with who had what was waited for.
+pub fn doing(what: &Doing) -> String {
+    let whom = &all_of(what);
     let of_whom = || {
         if whom.is_empty() {
             String::new()
@@ -58,7 +60,7 @@ fn told(component: &Component, leaf: Option<&Leaf>, whom: &str) -> String {
             format!(" {verb} {whom}")
         }
     };
-    match component {
+    match &what.component {
         Component::UserCode => "in the program's own code".into(),
         Component::OtherCode => format!("in another process's code{}", with("of")),
         Component::OtherSleeping => {
@@ -68,18 +70,18 @@ fn told(component: &Component, leaf: Option<&Leaf>, whom: &str) -> String {
             "waiting for another process{}, which waits for a lock",
             of_whom()
         ),
-        Component::Cpu if blocker == Some(&Blocker::Idle) => {
+        Component::Cpu if what.whom == [Blocker::Idle] => {
             "waiting for a CPU while one idles".into()
         }
         Component::Cpu => format!("waiting for a CPU{}", with("used by")),
         Component::Lock => format!("waiting for a lock{}", with("held by")),
-        Component::Disk => match leaf.map(Place::of) {
-            Some(Place::DiskHeld) => "waiting for I/O that is held back before the queue".into(),
-            Some(Place::DiskBehindOthers) => {
+        Component::Disk => match what.behind {
+            Some(Behind::Held) => "waiting for I/O that is held back before the queue".into(),
+            Some(Behind::Queue) => {
                 format!("waiting in the disk's queue{}", with("behind"))
             }
-            Some(Place::DiskBesideOthers) => format!("waiting for the disk{}", with("beside")),
-            _ => "waiting for the disk".into(),
+            Some(Behind::Beside) => format!("waiting for the disk{}", with("beside")),
+            None => "waiting for the disk".into(),
         },
         Component::Peer => format!("waiting for another service{}", of_whom()),
         Component::NotFollowed => "where it could not be followed".into(),
@@ -96,138 +98,70 @@ fn told(component: &Component, leaf: Option<&Leaf>, whom: &str) -> String {
     }
 }
 
-/// What a rest is that no share explains: it may belong to a cause that is named without one.
-pub fn unexplained(findings: &[Finding]) -> &'static str {
-    let named = findings
-        .iter()
-        .any(|f| f.status.accuses() && f.share == 0.0);
-    if named {
-        "unexplained or of a cause whose share is not known"
+/// What the slowest requests take longer for, in a sentence.
+pub fn of_slowest(of: &SlowOnes) -> String {
+    let (time, times) = (
+        Unit::Nanoseconds.format(of.slow_seconds * 1e9),
+        of.slow_seconds / of.middle_seconds,
+    );
+    let told = if times >= 3.0 {
+        format!("{times:.0}")
     } else {
-        "unexplained"
+        format!("{times:.1}")
+    };
+    let head = format!("The slowest 1 % ({time}, {told} times the median)");
+    if of.like_the_others {
+        return format!("{head} are like the others.");
     }
+    if of.longer.is_empty() {
+        let least = WORTH_SAYING * 100.0;
+        return format!(
+            "{head} differ in many things, each of them less than {least:.0} % of the difference."
+        );
+    }
+    let told: Vec<String> = of
+        .longer
+        .iter()
+        .map(|longer| {
+            let share = longer.of_difference * 100.0;
+            format!("{} ({share:.0} % of the difference)", doing(&longer.doing))
+        })
+        .collect();
+    format!("{head} take longer {}.", told.join(" and "))
 }
 
-/// What is said of shares that are not to be added up. Of a difference: where they are more than the causes explain
-/// together, with that. Of the time of requests (`explained` is none): where several are of one part, or all are more
-/// than the whole. Nothing where they exclude each other.
+/// What is said of shares that are not to be added up: of a difference with what the causes explain together, of the
+/// time of requests (`explained` is none) why. Nothing where they exclude each other.
 pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<String> {
-    let roots: Vec<&Finding> = findings
-        .iter()
-        .filter(|f| follows_from(f).is_none())
-        .collect();
-    let Some(explained) = explained else {
-        return of_requests(&roots);
-    };
-    if !overlap(findings, explained) {
-        return None;
-    }
-    // Without consequences, whose shares are of their cause's parts, the others may be apart.
-    let why = if overlap(roots, explained) {
-        SEVERAL
-    } else {
-        "what follows from another cause is counted for that cause as well"
-    };
-    Some(format!(
-        "The shares overlap: {why}. Together they explain {:.0} % of the difference.",
-        explained * 100.0
-    ))
-}
-
-/// Why shares overlap where nothing tells which of the causes has a part.
-const SEVERAL: &str = "what several of these causes may explain is counted for each of them";
-
-/// The same of the time of requests, where a consequence says itself that it is one. The same figure to its last digit
-/// was not measured twice: such shares are of one part.
-fn of_requests(roots: &[&Finding]) -> Option<String> {
-    let accused: Vec<&Finding> = roots
-        .iter()
-        .copied()
-        .filter(|f| f.status.accuses() && f.share > 0.0)
-        .collect();
-    let alike = |a: &Finding, b: &Finding| a.share.to_bits() == b.share.to_bits();
-    let before = |n: usize| accused[..n].iter().any(|f| alike(f, accused[n]));
-    let parts: Vec<&Finding> = (0..accused.len())
-        .filter(|n| !before(*n))
-        .map(|n| accused[n])
-        .collect();
-    if overlap(parts.iter().copied(), 1.0) {
-        return Some(format!("The shares overlap: {SEVERAL}."));
-    }
-    let of = |part: &Finding| {
-        accused
-            .iter()
-            .filter(|f| alike(f, part))
-            .map(|f| label(&f.cause))
-            .collect::<Vec<_>>()
-    };
-    let several = parts.into_iter().map(of).find(|names| names.len() > 1)?;
-    Some(format!(
-        "The shares of {} overlap: they are of the same part of a request.",
-        several.join(" and ")
-    ))
-}
-
-/// From this share on, one process is told as having had all that was waited for.
-const NEARLY_ALL: f64 = 0.9;
-
-/// A component as the end of “spends its time …”. Where several processes had what was waited for, it is not put down
-/// to the first of them alone: the two with the largest weight are named, and that there are others.
-pub fn doing_of(
-    paths: &Paths,
-    layer: Layer,
-    component: &Component,
-    weight: impl Fn(&Leaf) -> f64,
-) -> String {
-    let of_part: Vec<&Leaf> = paths
-        .leaves
-        .iter()
-        .filter(|l| Place::of(l).component(l) == (layer, component.clone()))
-        .collect();
-    let mut sums: Vec<(Option<Blocker>, f64)> = Vec::new();
-    for leaf in &of_part {
-        let blocker = leaf.blocker.as_ref().map(Blocker::by_name);
-        match sums.iter_mut().find(|(known, _)| *known == blocker) {
-            Some((_, sum)) => *sum += weight(leaf),
-            None => sums.push((blocker, weight(leaf))),
+    let why = match fingerpost_diagnose::overlapping(findings, explained)? {
+        Overlap::Several => "what several of these causes may explain is counted for each of them",
+        Overlap::Consequences => {
+            "what follows from another cause is counted for that cause as well"
         }
-    }
-    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let Some((first, sum)) = sums.first() else {
-        return doing(component, None);
+        Overlap::OnePart(same) => {
+            let names: Vec<&str> = same.iter().map(|f| label(&f.cause)).collect();
+            return Some(format!(
+                "The shares of {} overlap: they are of the same part of a request.",
+                names.join(" and ")
+            ));
+        }
     };
-    let largest = of_part
-        .iter()
-        .copied()
-        .filter(|l| l.blocker.as_ref().map(Blocker::by_name) == *first)
-        .max_by(|a, b| weight(a).total_cmp(&weight(b)));
-    let all: f64 = sums.iter().map(|(_, sum)| sum.max(0.0)).sum();
-    if *sum >= NEARLY_ALL * all || first.is_none() {
-        return doing(component, largest);
-    }
-    let named: Vec<(&Blocker, f64)> = sums
-        .iter()
-        .filter(|(_, sum)| *sum > (1.0 - NEARLY_ALL) * all)
-        .filter_map(|(blocker, sum)| Some((blocker.as_ref()?, *sum)))
-        .filter(|(blocker, _)| **blocker != Blocker::Idle)
-        .take(2)
-        .collect();
-    let rest = all - named.iter().map(|(_, sum)| sum).sum::<f64>();
-    let names: Vec<Cow<str>> = named.iter().map(|(blocker, _)| who(blocker)).collect();
-    let whom = match rest > (1.0 - NEARLY_ALL) * all {
-        true if names.is_empty() => return doing(component, None),
-        true => format!("{} and others", names.join(", ")),
-        false => names.join(" and "),
-    };
-    // Some CPU that idled is not what all of them had.
-    let largest = largest.filter(|l| l.blocker != Some(Blocker::Idle));
-    told(component, largest, &whom)
+    let together = explained.map_or(String::new(), |explained| {
+        format!(
+            " Together they explain {:.0} % of the difference.",
+            explained * 100.0
+        )
+    });
+    Some(format!("The shares overlap: {why}.{together}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_diagnose::slow_ones;
+    use fingerpost_record::fixture::followed;
+    use fingerpost_record::paths::Leaf;
     use fingerpost_record::paths::Share;
-    use fingerpost_record::{Layer, Relation, Side, WaitClass};
+    use fingerpost_record::{Layer, Paths, Relation, Side, WaitClass};
 
     use super::*;
 
@@ -291,32 +225,6 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_may_be_of_a_cause_without_a_share() {
-        let of = |share: f64, status| Finding {
-            cause: "memory.paging".into(),
-            layer: Layer::Memory,
-            status,
-            share,
-            evidence: Vec::new(),
-            step: None,
-            relation: None,
-        };
-        let told = |found: Finding| unexplained(&[found]);
-        assert_eq!(
-            told(of(0.0, fingerpost_record::Status::Likely)),
-            "unexplained or of a cause whose share is not known"
-        );
-        assert_eq!(
-            told(of(0.3, fingerpost_record::Status::Likely)),
-            "unexplained"
-        );
-        assert_eq!(
-            told(of(0.0, fingerpost_record::Status::RuledOut)),
-            "unexplained"
-        );
-    }
-
-    #[test]
     fn who_had_it_is_named_where_somebody_did() {
         let leaf = |class: WaitClass, blocker: Option<Blocker>| Leaf {
             class,
@@ -375,9 +283,12 @@ mod tests {
                 "waiting for memory",
             ),
         ] {
-            assert_eq!(doing(&component, Some(&leaf)), told);
+            assert_eq!(doing(&Doing::of(&component, Some(&leaf))), told);
         }
-        assert_eq!(doing(&Component::Peer, None), "waiting for another service");
+        assert_eq!(
+            doing(&Doing::of(&Component::Peer, None)),
+            "waiting for another service"
+        );
     }
 
     #[test]
@@ -399,7 +310,12 @@ mod tests {
                 leaves: shares.iter().map(leaf).collect(),
                 ..Paths::default()
             };
-            doing_of(&paths, Layer::Scheduler, &Component::Cpu, |l| l.all.share)
+            doing(&Doing::of_part(
+                &paths,
+                Layer::Scheduler,
+                &Component::Cpu,
+                |l| l.all.share,
+            ))
         };
         assert_eq!(
             told(&[
@@ -439,5 +355,21 @@ mod tests {
             "waiting for a CPU"
         );
         assert_eq!(told(&[]), "waiting for a CPU");
+    }
+
+    #[test]
+    fn the_slowest_are_told_with_what_they_wait_for() {
+        let found = slow_ones(&followed::slow_locks().paths[0]).unwrap();
+        let told = of_slowest(&found);
+        assert!(
+            told.contains("take longer waiting for a lock held by mariadbd")
+                && told.contains("times the median"),
+            "{told}"
+        );
+        let alike = SlowOnes {
+            like_the_others: true,
+            ..found
+        };
+        assert!(of_slowest(&alike).ends_with("are like the others."));
     }
 }
