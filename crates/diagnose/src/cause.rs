@@ -85,6 +85,8 @@ pub(crate) struct TwoSides {
     pub(crate) rank: u8,
     /// What tells it from its neighbours.
     pub(crate) sign: fn(&Clues) -> Sign,
+    /// The causes that may explain what its parts grew by: its sign asks for theirs, and for no others.
+    pub(crate) explained_by: &'static [&'static str],
     /// What it takes here of what no part of a budget has.
     pub(crate) rest: fn(&Clues) -> Rest,
     /// What it moves here besides what it always does.
@@ -97,6 +99,7 @@ impl TwoSides {
         TwoSides {
             rank,
             sign,
+            explained_by: &[],
             rest: |_| Rest::No,
             also: |_, _, _| false,
         }

@@ -1,9 +1,10 @@
 //! `app.build`: another build.
 
-use crate::cause::{Cause, Words};
-use crate::places::Kind;
 use fingerpost_record::Layer;
 use fingerpost_record::cause::id;
+
+use crate::cause::{Cause, Words};
+use crate::places::Kind;
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::APP_BUILD,

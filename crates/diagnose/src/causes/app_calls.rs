@@ -1,20 +1,21 @@
 //! `app.calls`: more system calls per transaction.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use super::parts::KERNEL;
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, TwoSides, Words};
 use crate::places::Place;
 use crate::sides::clues::Clues;
 use crate::sides::fitting::told_of_another;
-use crate::sides::growth::Pair;
+use crate::sides::flushes;
+use crate::sides::growth::{self, Pair};
 use crate::sides::sign::Sign::{self, Fits, NotGrown, Unknown};
 use crate::sides::sign::kernel;
 use crate::sides::work::round_trips;
-use crate::sides::{flushes, growth};
 use crate::thresholds::{MORE_CALLS, MORE_ROUND_TRIPS, MOST_BY_NUMBER};
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::APP_CALLS,
@@ -36,6 +37,7 @@ pub(super) static CAUSE: Cause = Cause {
     thresholds: &[MORE_CALLS, MORE_ROUND_TRIPS, MOST_BY_NUMBER],
     one_side: None,
     two_sides: Some(TwoSides {
+        explained_by: &[id::STORAGE_DURABILITY],
         // A transaction of more round trips has more of everything.
         also: |c, _, _| round_trips(c).is_some(),
         ..TwoSides::of_parts(11, two_sides)

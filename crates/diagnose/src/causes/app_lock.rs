@@ -1,5 +1,9 @@
 //! `app.lock`: a lock in the application.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use crate::cause::Need::Followed;
 use crate::cause::{Cause, Fault, TwoSides, Words};
 use crate::facts::Facts;
@@ -10,9 +14,6 @@ use crate::sides::fitting::{followed, grows};
 use crate::sides::let_go;
 use crate::sides::sign::Sign;
 use crate::thresholds::{FILE_LOCKS, GOOD_PART, LONGER_WAIT};
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::APP_LOCK,

@@ -1,11 +1,12 @@
 //! `app.query_cache`: the query cache's lock.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use crate::cause::{Cause, Words};
 use crate::facts::Facts;
 use crate::judging::{Verdict, at_most_likely, judged, ruled_out};
 use crate::places::{Kind, Place};
-use fingerpost_record::cause::id;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::APP_QUERY_CACHE,

@@ -1,8 +1,9 @@
 //! `app.setting`: another setting.
 
-use crate::cause::{Cause, Words};
 use fingerpost_record::Layer;
 use fingerpost_record::cause::id;
+
+use crate::cause::{Cause, Words};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::APP_SETTING,

@@ -1,5 +1,8 @@
 //! `app.wait`: sleeps and timers.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use crate::cause::Need::Followed;
 use crate::cause::{Cause, TwoSides, Words};
 use crate::facts::Facts;
@@ -10,8 +13,6 @@ use crate::sides::fitting::{followed, told_of_another};
 use crate::sides::let_go;
 use crate::sides::sign::Sign::{self, Unknown};
 use crate::thresholds::{GOOD_PART, LONGER_WAIT};
-use fingerpost_record::cause::id;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::APP_WAIT,
@@ -31,7 +32,10 @@ pub(super) static CAUSE: Cause = Cause {
     told_from: &[],
     thresholds: &[LONGER_WAIT, GOOD_PART],
     one_side: Some(one_side),
-    two_sides: Some(TwoSides::of_parts(22, two_sides)),
+    two_sides: Some(TwoSides {
+        explained_by: &[id::STORAGE_DURABILITY],
+        ..TwoSides::of_parts(22, two_sides)
+    }),
     experiments: &[],
     fault: None,
 };

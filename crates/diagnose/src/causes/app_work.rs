@@ -1,5 +1,9 @@
 //! `app.work`: more work in the application.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::paths::Share;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use crate::cause::Need::Followed;
 use crate::cause::{Cause, TwoSides, Words};
 use crate::facts::Facts;
@@ -13,9 +17,6 @@ use crate::sides::sign::{kernel, user};
 use crate::sides::work::{client_spared, code_times, filters_are_untold};
 use crate::sides::{contention, growth};
 use crate::thresholds::{MORE_THAN_KERNEL, MOST_OF_CPU, MUCH_WORK, SLOWER_CODE};
-use fingerpost_record::cause::id;
-use fingerpost_record::paths::Share;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::APP_WORK,

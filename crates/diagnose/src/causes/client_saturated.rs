@@ -1,5 +1,10 @@
 //! `client.saturated`: the load generator.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::paths::Share;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Change, Evidence, Layer, Metric};
+
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, Rest, TwoSides, Words};
 use crate::facts::Facts;
@@ -9,18 +14,12 @@ use crate::judging::{
 use crate::places::{Kind, Place};
 use crate::sides::client::stopped;
 use crate::sides::clues::Clues;
-use crate::sides::growth;
-use crate::sides::growth::{Growth, Pair};
+use crate::sides::growth::{self, Growth, Pair};
 use crate::sides::sign::Sign::{self, Fits, Unknown};
 use crate::sides::sign::Told;
 use crate::thresholds::{
     CLIENT_DOES_MORE, CLIENT_FULL, MOST_OF_CHANGE, MOST_PASSES, MUCH_WORK, SAME_COST,
 };
-use fingerpost_record::Evidence;
-use fingerpost_record::cause::id;
-use fingerpost_record::paths::Share;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Change, Layer, Metric};
 
 /// The load generator, and what it has of the CPUs while the server or it itself waits for one.
 const OF_CLIENT: &[Kind] = &[

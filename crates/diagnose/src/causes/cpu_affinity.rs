@@ -1,5 +1,9 @@
 //! `cpu.affinity`: too few CPUs allowed.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Change, Evidence, Layer, Metric};
+
 use super::parts::HELD_BACK;
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, ToldFrom, TwoSides, Words};
@@ -10,9 +14,6 @@ use crate::places::Place;
 use crate::sides::clues::Clues;
 use crate::sides::sign::Sign::{self, Against, Fits, Unknown};
 use crate::thresholds::{CPUS_FULL, CPUS_IDLE};
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Change, Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::CPU_AFFINITY,

@@ -1,5 +1,9 @@
 //! `cpu.contention`: other processes on the CPUs.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Change, Component, Evidence, Layer, Metric};
+
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, ToldFrom, TwoSides, Words};
 use crate::facts::Facts;
@@ -7,19 +11,16 @@ use crate::judging::{Verdict, at_most_likely, judged, ruled_out, told_of};
 use crate::one_side::cpus::{lowered, others, throttled};
 use crate::places::{Kind, Place};
 use crate::sides::clues::Clues;
-use crate::sides::contention::{more, others_used};
+use crate::sides::contention::{self, more, others_used};
 use crate::sides::fitting::{followed, told_of_another};
-use crate::sides::growth::Growth;
+use crate::sides::growth::{self, Growth};
+use crate::sides::let_go;
 use crate::sides::sign::Sign::{self, Fits, Unknown};
 use crate::sides::sign::Told;
-use crate::sides::{contention, growth, let_go};
 use crate::thresholds::{
     BEYOND_WORK, CPUS_IDLE, GOOD_PART, LITTLE_OF_CPUS, LONGER_WAIT, MUCH_OF_CPUS, OTHERS_CAME,
     OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK,
 };
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Change, Component, Evidence, Layer, Metric};
 
 /// Ready to run, where others had the CPUs: what they have the load generator lacks as well. Of older records who had
 /// them is not known.
@@ -71,6 +72,13 @@ pub(super) static CAUSE: Cause = Cause {
     ],
     one_side: Some(one_side),
     two_sides: Some(TwoSides {
+        explained_by: &[
+            id::CPU_AFFINITY,
+            id::CPU_QUOTA,
+            id::CPU_PRIORITY,
+            id::STORAGE_DURABILITY,
+            id::APP_LOCK,
+        ],
         also,
         ..TwoSides::of_parts(4, two_sides)
     }),

@@ -1,5 +1,9 @@
 //! `cpu.mitigation`: a CPU mitigation.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric, Status};
+
 use super::parts::ON_CPU;
 use crate::cause::Need::Reading;
 use crate::cause::{Cause, Fault, TwoSides, Words};
@@ -13,9 +17,6 @@ use crate::sides::growth;
 use crate::sides::sign::Sign::{self, Against, Fits, Unknown};
 use crate::sides::sign::user;
 use crate::thresholds::SLOWER_CODE;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Evidence, Layer, Metric, Status};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::CPU_MITIGATION,

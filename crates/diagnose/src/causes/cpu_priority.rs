@@ -1,20 +1,19 @@
 //! `cpu.priority`: a low priority.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Change, Evidence, Layer, Metric};
+
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, TwoSides, Words};
 use crate::facts::Facts;
 use crate::judging::{Verdict, judged, ruled_out};
-use crate::one_side::cpus::lowered;
-use crate::one_side::cpus::others;
+use crate::one_side::cpus::{lowered, others};
 use crate::places::{Kind, Place};
 use crate::sides::clues::Clues;
 use crate::sides::growth::Pair;
 use crate::sides::sign::Sign::{self, Against, Fits, Unknown};
 use crate::thresholds::LOW_WEIGHT;
-use fingerpost_record::Evidence;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Change, Layer, Metric};
 
 /// The server's threads, ready to run, where any other has the CPUs before them.
 const COME_LATER: &[Kind] = &[

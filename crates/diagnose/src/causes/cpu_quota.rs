@@ -1,5 +1,10 @@
 //! `cpu.quota`: a CPU quota.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::paths::Share;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Change, Evidence, Layer, Metric, Status};
+
 use super::parts::HELD_BACK;
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, Rest, TwoSides, Words};
@@ -12,10 +17,6 @@ use crate::sides::clues::Clues;
 use crate::sides::fitting::grows_by;
 use crate::sides::sign::Sign;
 use crate::thresholds::{MOST_OF_OUTSIDE, MOST_OF_WAITING, PERIODS_CUT, TWICE};
-use fingerpost_record::cause::id;
-use fingerpost_record::paths::Share;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Change, Evidence, Layer, Metric, Status};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::CPU_QUOTA,

@@ -1,5 +1,9 @@
 //! `cpu.saturated`: more threads than CPUs.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, ToldFrom, TwoSides, Words};
 use crate::facts::Facts;
@@ -8,13 +12,10 @@ use crate::one_side::cpus::throttled;
 use crate::places::{Kind, Place};
 use crate::sides::clues::Clues;
 use crate::sides::fitting::{followed, told_of_another};
-use crate::sides::growth::Pair;
+use crate::sides::growth::{self, Pair};
 use crate::sides::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
-use crate::sides::{contention, growth, let_go};
+use crate::sides::{contention, let_go};
 use crate::thresholds::{GOOD_PART, LESS_BUSY, LONGER_WAIT, SERVER_BUSY};
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 /// Ready to run, where the server had the CPUs.
 const BEHIND_SERVER: &[Kind] = &[
@@ -60,7 +61,16 @@ pub(super) static CAUSE: Cause = Cause {
     }],
     thresholds: &[SERVER_BUSY, LONGER_WAIT, GOOD_PART, LESS_BUSY],
     one_side: Some(one_side),
-    two_sides: Some(TwoSides::of_parts(24, two_sides)),
+    two_sides: Some(TwoSides {
+        explained_by: &[
+            id::CPU_AFFINITY,
+            id::CPU_QUOTA,
+            id::CPU_PRIORITY,
+            id::STORAGE_DURABILITY,
+            id::APP_LOCK,
+        ],
+        ..TwoSides::of_parts(24, two_sides)
+    }),
     experiments: &[],
     fault: None,
 };

@@ -1,23 +1,24 @@
 //! `cpu.speed`: a slower CPU.
 
+use fingerpost_record::Layer;
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+
 use super::parts::ON_CPU;
 use crate::cause::Need::Followed;
 use crate::cause::{Cause, TwoSides, Words};
 use crate::places::Kind;
 use crate::sides::clues::Clues;
+use crate::sides::contention;
 use crate::sides::fitting::{ends, told_of_another};
-use crate::sides::growth::Pair;
+use crate::sides::growth::{self, Pair};
 use crate::sides::sign::Sign::{self, Against, Fits};
 use crate::sides::sign::{kernel, user};
 use crate::sides::work::{and, build, client_spared, code_times, more_to_do, setting, together};
-use crate::sides::{contention, growth};
 use crate::thresholds::{
     CLIENT_TOO, FEW_CALLS, FEW_FAULTS, IN_PROPORTION, MORE_TO_DO, MOST_OF_ROWS, PART_OF_WORK,
     SAME_COUNTERS, SLOWER_CODE,
 };
-use fingerpost_record::Layer;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::CPU_SPEED,

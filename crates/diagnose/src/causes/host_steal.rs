@@ -1,5 +1,10 @@
 //! `host.steal`: the host under this guest.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::paths::Share;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use super::parts::ON_CPU;
 use crate::cause::Need::Reading;
 use crate::cause::{Cause, TwoSides, Words};
@@ -7,15 +12,10 @@ use crate::counts;
 use crate::facts::Facts;
 use crate::judging::{CONFIRMED, LIKELY, Verdict, doubted, judged, reaches, ruled_out};
 use crate::sides::clues::Clues;
-use crate::sides::growth;
-use crate::sides::growth::Pair;
+use crate::sides::growth::{self, Pair};
 use crate::sides::sign::Sign::{self, Unknown};
 use crate::sides::sign::on_cpu;
 use crate::thresholds::{GOOD_PART, MORE_STOLEN, MORE_STOLEN_SECONDS};
-use fingerpost_record::cause::id;
-use fingerpost_record::paths::Share;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::HOST_STEAL,

@@ -1,5 +1,9 @@
 //! `kernel.trace`: somebody who traces or audits the server.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use super::parts::KERNEL;
 use crate::cause::Need::Reading;
 use crate::cause::{Cause, TwoSides, Words};
@@ -9,11 +13,6 @@ use crate::places::Place;
 use crate::sides::clues::Clues;
 use crate::sides::growth::Pair;
 use crate::sides::sign::Sign::{self, Against, Fits, Unknown};
-use fingerpost_record::Evidence;
-use fingerpost_record::Layer;
-use fingerpost_record::Metric;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::KERNEL_TRACE,

@@ -1,5 +1,9 @@
 //! `memory.limit`: too little memory.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, TwoSides, Words};
 use crate::counts;
@@ -11,10 +15,6 @@ use crate::sides::clues::Clues;
 use crate::sides::fitting::grows;
 use crate::sides::sign::Sign::{self, Fits, NotGrown, Perhaps};
 use crate::thresholds::{MAJOR_FAULTS, MEMORY_PRESSURE, MORE_OF_A_COUNT, PAGES_SWAPPED};
-use fingerpost_record::Evidence;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::MEMORY_LIMIT,

@@ -1,5 +1,9 @@
 //! `memory.page_size`: small pages.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Change, Evidence, Layer, Metric, Status};
+
 use crate::cause::Need::Reading;
 use crate::cause::{Cause, Fault, TwoSides, Words};
 use crate::facts::Facts;
@@ -9,9 +13,6 @@ use crate::sides::clues::Clues;
 use crate::sides::fitting::{grows, set_now};
 use crate::sides::sign::Sign::{self, Against, Unknown};
 use crate::thresholds::MORE_OF_A_COUNT;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Change, Evidence, Layer, Metric, Status};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::MEMORY_PAGE_SIZE,

@@ -1,8 +1,9 @@
 //! `memory.swap_place`: another placement of swap.
 
-use crate::cause::{Cause, Words};
 use fingerpost_record::Layer;
 use fingerpost_record::cause::id;
+
+use crate::cause::{Cause, Words};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::MEMORY_SWAP_PLACE,

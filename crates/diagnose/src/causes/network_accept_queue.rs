@@ -1,5 +1,10 @@
 //! `network.accept_queue`: a full listen queue.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::paths::Share;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, Rest, TwoSides, Words};
 use crate::counts;
@@ -12,10 +17,6 @@ use crate::sides::growth::Pair;
 use crate::sides::losses::costs;
 use crate::sides::sign::Sign::{self, Fits};
 use crate::thresholds::{HANDSHAKE_AGAIN, MANY_OVERFLOWS, MORE_OF_A_COUNT, MOST_OF_CHANGE};
-use fingerpost_record::cause::id;
-use fingerpost_record::paths::Share;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::NETWORK_ACCEPT_QUEUE,

@@ -1,5 +1,9 @@
 //! `network.delay`: delayed acknowledgements.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, Rest, TwoSides, Words};
 use crate::facts::Facts;
@@ -8,16 +12,11 @@ use crate::one_side::network::{acks_delayed, acks_untold, dropped, on_the_way};
 use crate::places::{Kind, Place};
 use crate::sides::client::stopped;
 use crate::sides::clues::Clues;
-use crate::sides::fitting::grows;
-use crate::sides::fitting::set_now;
+use crate::sides::fitting::{grows, set_now};
 use crate::sides::growth;
 use crate::sides::losses::{costs, lost};
 use crate::sides::sign::Sign;
 use crate::thresholds::{DELAYED_ACK, MANY_DELAYED, MOST_OF_CHANGE, TWICE};
-use fingerpost_record::Evidence;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::NETWORK_DELAY,

@@ -1,25 +1,23 @@
 //! `network.shaping`: a shaped or full network.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, Rest, TwoSides, Words};
 use crate::counts;
 use crate::facts::Facts;
 use crate::judging::{LIKELY, Verdict, doubted, judged, reaches, ruled_out};
-use crate::one_side::network::on_the_way;
-use crate::one_side::network::{acks_delayed, acks_untold, dropped};
+use crate::one_side::network::{acks_delayed, acks_untold, dropped, on_the_way};
 use crate::places::{Kind, Place};
 use crate::sides::clues::Clues;
 use crate::sides::fitting::{followed, higher};
-use crate::sides::losses::costs;
-use crate::sides::losses::lost;
+use crate::sides::losses::{costs, lost};
 use crate::sides::shaped::{of_sending, shaped};
 use crate::sides::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
 use crate::sides::{growth, let_go};
 use crate::thresholds::{GOOD_PART, MORE_OF_A_COUNT, SEGMENTS_AGAIN, SENT_AGAIN};
-use fingerpost_record::Evidence;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::NETWORK_SHAPING,
@@ -44,6 +42,12 @@ pub(super) static CAUSE: Cause = Cause {
     thresholds: &[SEGMENTS_AGAIN, MORE_OF_A_COUNT, GOOD_PART, SENT_AGAIN],
     one_side: Some(one_side),
     two_sides: Some(TwoSides {
+        explained_by: &[
+            id::NETWORK_DELAY,
+            id::CPU_AFFINITY,
+            id::CPU_QUOTA,
+            id::CPU_PRIORITY,
+        ],
         also: |c, layer, part| {
             of_sending(layer, part) && shaped(c).is_some() || let_go::with_a_shaper(c, layer, part)
         },

@@ -1,5 +1,9 @@
 //! `peer.slow`: another service.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use crate::cause::Need::Followed;
 use crate::cause::{Cause, TwoSides, Words};
 use crate::facts::Facts;
@@ -10,9 +14,6 @@ use crate::sides::clues::Clues;
 use crate::sides::fitting::followed;
 use crate::sides::sign::Sign::{self, Unknown};
 use crate::thresholds::{GOOD_PART, LONGER_WAIT};
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::PEER_SLOW,

@@ -1,14 +1,15 @@
 //! `process.creation`: making processes and threads.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use super::parts::KERNEL;
 use crate::cause::Need::Followed;
 use crate::cause::{Cause, Words};
 use crate::facts::{Facts, sum};
 use crate::judging::{Verdict, judged};
 use crate::places::Place;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::PROCESS_CREATION,

@@ -1,5 +1,9 @@
 //! `storage.contention`: other processes on the disk.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Change, Evidence, Layer, Metric};
+
 use super::parts::DISKS;
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, TwoSides, Words};
@@ -10,17 +14,12 @@ use crate::places::Place;
 use crate::sides::clues::Clues;
 use crate::sides::fitting::followed;
 use crate::sides::flushes::flush_cost;
-use crate::sides::growth;
-use crate::sides::growth::Pair;
+use crate::sides::growth::{self, Pair};
 use crate::sides::sign::Sign::{self, Fits, Unknown};
 use crate::thresholds::{
     DISK_IN_USE, LESSER_PART, LONGER_WAIT, MORE_BESIDE, OTHERS_BESIDE_OURS, OTHERS_BYTES,
     OTHERS_RATE, SAME_COST, TWICE,
 };
-use fingerpost_record::Evidence;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Change, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::STORAGE_CONTENTION,

@@ -1,5 +1,9 @@
 //! `storage.durability`: more flushes per transaction.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use super::parts::DISKS;
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, TwoSides, Words};
@@ -9,17 +13,13 @@ use crate::judging::{Verdict, at_most_likely, doubted, judged, reaches};
 use crate::places::{Kind, Place};
 use crate::sides::clues::Clues;
 use crate::sides::fitting::grew;
-use crate::sides::flushes::Cost;
-use crate::sides::flushes::{MORE_FLUSHES, counted_flushes, flush_cost, in_flushes};
+use crate::sides::flushes::{self, Cost, MORE_FLUSHES, counted_flushes, flush_cost, in_flushes};
 use crate::sides::sign::Sign::{self, NotGrown, Unknown};
-use crate::sides::{flushes, growth, let_go};
+use crate::sides::{growth, let_go};
 use crate::thresholds::{
     FEW_FLUSHES, FLUSHES_MATTER, MANY_SYNCS, MORE_OF_A_COUNT, MOST_OF_COMMITS, NO_FLUSHES,
     SAME_COST,
 };
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::STORAGE_DURABILITY,

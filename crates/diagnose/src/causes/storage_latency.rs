@@ -1,5 +1,9 @@
 //! `storage.latency`: a slower disk.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use super::parts::DISKS;
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, TwoSides, Words};
@@ -15,10 +19,6 @@ use crate::sides::growth;
 use crate::sides::sign::Sign::{self, Fits, Unknown};
 use crate::sides::sign::Told;
 use crate::thresholds::{DISK_BUSY, DISK_IDLE, GOOD_PART, LONGER_WAIT, SAME_COST};
-use fingerpost_record::Evidence;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::STORAGE_LATENCY,

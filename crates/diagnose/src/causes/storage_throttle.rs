@@ -1,5 +1,9 @@
 //! `storage.throttle`: a throttled disk.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Layer, Metric};
+
 use super::parts::DISKS;
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, Rest, TwoSides, Words};
@@ -9,15 +13,10 @@ use crate::one_side::disks::figures;
 use crate::places::Place;
 use crate::sides::clues::Clues;
 use crate::sides::fitting::{followed, set_now};
-use crate::sides::flushes::Cost;
-use crate::sides::flushes::flush_cost;
+use crate::sides::flushes::{Cost, flush_cost};
 use crate::sides::growth;
 use crate::sides::sign::Sign::{self, Fits, NotGrown, Unknown};
 use crate::thresholds::{DEARER_SYNC, DISK_BUSY};
-use fingerpost_record::Evidence;
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::STORAGE_THROTTLE,
@@ -38,6 +37,7 @@ pub(super) static CAUSE: Cause = Cause {
     thresholds: &[DEARER_SYNC, DISK_BUSY],
     one_side: Some(one_side),
     two_sides: Some(TwoSides {
+        explained_by: &[id::STORAGE_CONTENTION],
         rest,
         ..TwoSides::of_parts(14, two_sides)
     }),

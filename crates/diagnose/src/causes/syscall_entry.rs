@@ -1,18 +1,20 @@
 //! `syscall.entry`: the cost of entering the kernel.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::name;
+use fingerpost_record::{Component, Evidence, Layer, Metric};
+
 use super::parts::KERNEL;
 use crate::cause::Need::{Followed, Reading};
 use crate::cause::{Cause, Fault, TwoSides, Words};
 use crate::entering::Entering;
 use crate::facts::Facts;
 use crate::judging::{Verdict, at_most_likely, doubted, judged, may_be_much};
-use crate::one_side::filters::entering;
-use crate::one_side::filters::filtered;
+use crate::one_side::filters::{entering, filtered};
 use crate::places::{Place, add};
 use crate::sides::clues::Clues;
 use crate::sides::fitting::{ends, set_now};
-use crate::sides::growth;
-use crate::sides::growth::Pair;
+use crate::sides::growth::{self, Pair};
 use crate::sides::shaped::{shaped, surely_shaped};
 use crate::sides::sign::Sign::{self, Fits, Unknown};
 use crate::sides::sign::{Told, kernel, user};
@@ -21,9 +23,6 @@ use crate::thresholds::{
     AS_MANY_CALLS, FEW_FAULTS, LIKE_AMOUNTS, LIKE_ENTRIES, MORE_OF_A_COUNT, MOST_EXPENSIVE_ENTRY,
     MOST_OF_ROWS, MUCH_WORK, SLOWER_CODE, TOLD_BY_TICKS,
 };
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::name;
-use fingerpost_record::{Component, Evidence, Layer, Metric};
 
 pub(super) static CAUSE: Cause = Cause {
     name: id::SYSCALL_ENTRY,

@@ -121,19 +121,26 @@ fn two_sides_are_held_against_causes_one_at_a_time() {
     assert_eq!(once.len(), ranks.len(), "{ranks:?}");
 }
 
+/// How many steps one may go from a cause by what it names; fails where that is without end.
+fn depth(of: &'static Cause, names: fn(&Cause) -> &'static [&'static str], left: u32) -> u32 {
+    assert!(left > 0, "{} comes back to itself", of.name);
+    let next = names(of).iter().filter_map(|name| cause(name));
+    next.map(|c| 1 + depth(c, names, left - 1))
+        .max()
+        .unwrap_or(0)
+}
+
 #[test]
 fn no_chain_of_consequences_goes_in_a_circle() {
-    fn depth(name: &str, left: u32) -> u32 {
-        assert!(left > 0, "{name} follows from itself");
-        cause(name).map_or(0, |c| {
-            c.follows
-                .iter()
-                .map(|f| 1 + depth(f, left - 1))
-                .max()
-                .unwrap_or(0)
-        })
-    }
-    all().for_each(|c| assert!(depth(c.name, 6) < 6));
+    all().for_each(|c| _ = depth(c, |c| c.follows, 6));
+}
+
+#[test]
+fn no_cause_is_explained_by_way_of_itself() {
+    let by = |c: &Cause| c.two_sides.as_ref().map_or(&[][..], |two| two.explained_by);
+    all().for_each(|c| _ = depth(c, by, 6));
+    let judged = |name: &&str| cause(name).is_some_and(|c| c.two_sides.is_some());
+    assert!(all().flat_map(by).all(judged));
 }
 
 #[test]

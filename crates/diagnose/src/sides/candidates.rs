@@ -8,24 +8,20 @@
 //! that it moves, and a later one whose parts are all taken is at most likely. What one side alone
 //! convicts is never ruled out.
 
-use crate::cause::{Cause, Need, Rest, TwoSides};
-use crate::thresholds::HALF_OUTSIDE;
 use fingerpost_record::cause::id;
 use fingerpost_record::{Component, Evidence, Finding, Layer, Metric, Status};
 
 use super::clearing::{Doubts, why_not};
-use super::clues::Clues;
-use super::contention;
-use super::decided;
+use super::clues::{Asked, Clues};
 use super::growth::Pair;
 use super::limits::{self, Trust};
 use super::own::Own;
-use super::roots;
 use super::sign::Sign;
-use super::unread;
-use crate::causes;
-use crate::chain;
+use super::{contention, decided, roots, unread};
+use crate::cause::{Cause, Need, Rest, TwoSides};
 use crate::judging::{CONFIRMED, LIKELY};
+use crate::thresholds::HALF_OUTSIDE;
+use crate::{causes, chain};
 
 /// A cause that two sides are held against.
 #[derive(Clone, Copy)]
@@ -38,6 +34,15 @@ impl Candidate {
     /// Whether it moves a part of a budget here.
     fn moves(&self, clues: &Clues, layer: Layer, part: &Component) -> bool {
         self.cause.moves(layer, part) || (self.two.also)(clues, layer, part)
+    }
+
+    /// Its name, and what it is asked for its sign by.
+    fn asked(&self) -> (&'static str, Asked) {
+        let asked = Asked {
+            sign: self.two.sign,
+            explained_by: self.two.explained_by,
+        };
+        (self.cause.name, asked)
     }
 
     /// What it takes of what no part of a budget has.
@@ -147,7 +152,7 @@ fn mostly_outside(clues: &Clues, trust: &Trust) -> bool {
 /// explains.
 pub fn judge(clues: Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     let all = candidates();
-    let clues = &clues.judged_by(all.iter().map(|c| (c.cause.name, c.two.sign)));
+    let clues = &clues.judged_by(all.iter().map(Candidate::asked));
     let own = &Own::of(clues);
     let change = Change::of(clues, trust);
     if change.seconds <= 0.0 {

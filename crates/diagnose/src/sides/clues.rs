@@ -15,7 +15,7 @@
 //! CPU, the disk, a lock, a peer and a timer apart, and the readings do so only in records without. What "server user
 //! code" has more and ticks count as the kernel's is a part of the kernel's ([`crate::entering`]).
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_record::{
@@ -55,8 +55,13 @@ impl Changed {
     }
 }
 
-/// What tells a cause from its neighbours.
-pub(crate) type SignOf = fn(&Clues) -> Sign;
+/// What a cause is asked for its sign by.
+pub(crate) struct Asked {
+    /// What tells it from its neighbours.
+    pub(crate) sign: fn(&Clues) -> Sign,
+    /// The causes whose signs that may ask for.
+    pub(crate) explained_by: &'static [&'static str],
+}
 
 /// What one side has on record of a step.
 pub(super) struct OnRecord<'c, 'a> {
@@ -89,7 +94,9 @@ pub struct Clues<'a> {
     /// What was changed between the sides.
     pub(crate) changed: Vec<Changed>,
     /// The sign of each cause, found when it is asked for first.
-    signs: BTreeMap<&'static str, (SignOf, OnceCell<Sign>)>,
+    signs: BTreeMap<&'static str, (Asked, OnceCell<Sign>)>,
+    /// Whose sign is being found.
+    finding: Cell<Option<&'static [&'static str]>>,
     new_is_slow: bool,
 }
 
@@ -136,6 +143,7 @@ impl<'a> Clues<'a> {
             of_calls: of_calls.unwrap_or([0, 1].map(|i| transactions(&readings[i], sides[i].1))),
             changed: Vec::new(),
             signs: BTreeMap::new(),
+            finding: Cell::new(None),
             readings,
             new_is_slow,
         };
@@ -172,19 +180,27 @@ impl<'a> Clues<'a> {
     }
 
     /// With these causes to hold against the sides.
-    pub(crate) fn judged_by(mut self, signs: impl Iterator<Item = (&'static str, SignOf)>) -> Self {
-        let unasked = |(name, sign)| (name, (sign, OnceCell::new()));
+    pub(crate) fn judged_by(mut self, signs: impl Iterator<Item = (&'static str, Asked)>) -> Self {
+        let unasked = |(name, asked)| (name, (asked, OnceCell::new()));
         self.signs = signs.map(unasked).collect();
         self
     }
 
-    /// What tells a cause from its neighbours here, found once for all that ask. A sign may ask for another's, and never
-    /// by way of that for its own.
+    /// What tells a cause from its neighbours here, found once for all that ask. A sign may ask for those that it is
+    /// declared to be explained by.
     pub(crate) fn sign(&self, of: &str) -> &Sign {
-        let found = self.signs.get(of);
-        found.map_or(&Sign::Unknown, |(sign, found)| {
-            found.get_or_init(|| sign(self))
-        })
+        let Some((asked, found)) = self.signs.get(of) else {
+            return &Sign::Unknown;
+        };
+        let finding = self.finding.get();
+        debug_assert!(
+            finding.is_none_or(|declared| declared.contains(&of)),
+            "{of} is asked for, and only {finding:?} are declared"
+        );
+        self.finding.set(Some(asked.explained_by));
+        let sign = found.get_or_init(|| (asked.sign)(self));
+        self.finding.set(finding);
+        sign
     }
 
     /// What the slower side has on record of the step, and the faster one.

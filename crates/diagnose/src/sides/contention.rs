@@ -1,7 +1,6 @@
 //! What other processes that came take besides the CPU that they have while a request waits for it: too few CPUs are
 //! left for the server's own threads, which then wait for each other, and caches hold what the others used.
 
-use crate::thresholds::{BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK};
 use fingerpost_record::cause::id;
 use fingerpost_record::reading::name;
 use fingerpost_record::{Evidence, Metric, Quantity};
@@ -13,6 +12,7 @@ use super::sign::Sign::{Against, NotGrown};
 use super::sign::{Told, kernel, on_cpu, user};
 use super::work;
 use crate::places::Place;
+use crate::thresholds::{BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK};
 
 /// CPUs' worth of time that others use, where they are neighbours on both sides.
 pub(crate) fn on_both_sides(clues: &Clues) -> Option<Pair> {

@@ -1,7 +1,6 @@
 //! Deciding experiments that the sides' own runs hold: what a change took away of the difference. Their answers count
 //! above every passive sign.
 
-use crate::thresholds::LESSER_PART;
 use fingerpost_record::{Answer, Estimate, Evidence, Experiment, Finding, Metric, Status};
 
 use super::clues::Clues;
@@ -10,6 +9,7 @@ use super::limits::Trust;
 use super::own::Own;
 use crate::deciding::{by_suspicion, decides, decides_about};
 use crate::judging::{CONFIRMED, LIKELY};
+use crate::thresholds::LESSER_PART;
 
 /// A part of the difference: the value and the ends of its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,10 @@
 //! Flushes of a transaction: how many, what each costs, and what another way to commit leads to besides the wait for
 //! the disk: calls on files that go with it.
 
+use fingerpost_record::cause::id;
+use fingerpost_record::reading::{Name, name};
+use fingerpost_record::{Component, Evidence, Layer, Metric};
+
 use super::clues::Clues;
 use super::growth::{Growth, Pair};
 use super::sign::Sign::Fits;
@@ -8,9 +12,6 @@ use super::sign::Told;
 use crate::counts::Z;
 use crate::places::Kind;
 use crate::thresholds::{FEW_FLUSHES, MORE_OF_A_COUNT, MOST_OF_COMMITS, NO_FLUSHES, SAME_COST};
-use fingerpost_record::cause::id;
-use fingerpost_record::reading::{Name, name};
-use fingerpost_record::{Component, Evidence, Layer, Metric};
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((

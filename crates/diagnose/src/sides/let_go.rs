@@ -2,7 +2,6 @@
 //! let go at once, and wait for each other for a CPU; a CPU that they left free has to wake first, and neighbours that
 //! are there on both sides run on it meanwhile. Who finds a file locked by a commit sleeps and tries again.
 
-use crate::thresholds::{FILE_LOCKS, SAME_WORK};
 use fingerpost_record::cause::id;
 use fingerpost_record::place::Kind;
 use fingerpost_record::reading::name;
@@ -16,6 +15,7 @@ use super::shaped::shapers;
 use super::sign::Sign::{Against, Fits, NotGrown};
 use super::sign::{Told, on_cpu};
 use crate::places::Place;
+use crate::thresholds::{FILE_LOCKS, SAME_WORK};
 
 /// Why waits for a CPU belong to how the server commits: it flushes more often, and threads sleep in flushes.
 fn by_flushes(clues: &Clues) -> Option<Told> {

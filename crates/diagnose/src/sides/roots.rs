@@ -1,13 +1,13 @@
 //! What was changed between the sides is named before what it does: a build, a setting.
 
-use crate::cause::Cause;
-use crate::causes::cause;
 use fingerpost_record::cause::id;
 use fingerpost_record::{Finding, Metric, Status};
 
 use super::candidates::finding;
 use super::clues::Clues;
 use super::{contention, work};
+use crate::cause::Cause;
+use crate::causes::cause;
 use crate::hosts;
 
 /// Adds another build and another setting where they differ and what can follow from them is accused, with the largest

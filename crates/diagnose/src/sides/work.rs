@@ -1,5 +1,8 @@
 //! What the server does for a transaction: whether it is more, and whether another program or setting does it.
 
+use fingerpost_record::reading::name;
+use fingerpost_record::{Evidence, Metric};
+
 use super::clues::{Changed, Clues};
 use super::fitting::set_now;
 use super::growth::{Growth, Pair};
@@ -10,8 +13,6 @@ use crate::thresholds::{
     CLIENT_TOO, FEW_CALLS, FEW_FAULTS, IN_PROPORTION, MORE_ROUND_TRIPS, MORE_TO_DO, SLOWER_CODE,
     TOLD_BY_TICKS,
 };
-use fingerpost_record::reading::name;
-use fingerpost_record::{Evidence, Metric};
 
 /// Whether user code and kernel take longer in proportion, and neither by nothing.
 pub(crate) fn together(clues: &Clues) -> bool {
