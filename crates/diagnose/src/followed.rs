@@ -40,6 +40,7 @@ pub fn add(into: &mut Paths, next: &Paths) {
     into.leaves.truncate(MOST_LEAVES);
     // They name leaves by their places, of one look.
     into.routes.clear();
+    into.asked.clear();
     let time = by_time([into.latency.mean, next.latency.mean], weight);
     into.not_followed += (next.not_followed - into.not_followed) * time;
     into.latency = both(&into.latency, &next.latency);

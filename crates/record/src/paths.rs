@@ -60,6 +60,9 @@ pub struct Paths {
     /// By whom the largest of them came about; of those that another process had a part in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
+    /// What requests asked of other services themselves, the most time first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Asked>,
     /// The share of all requests' time, 0 to 1, that could not be followed: lost events, unknown wakers.
     pub not_followed: f64,
     /// The slowest requests, whole, the slowest first; at most [`MOST_SLOWEST`].
@@ -114,6 +117,8 @@ pub const MOST_SLOWEST: usize = 20;
 pub const MOST_SPANS: usize = 200;
 /// The leaves that it keeps of one step.
 pub const MOST_LEAVES: usize = 400;
+/// The services that requests asked that it keeps.
+pub const MOST_ASKED: usize = 20;
 /// The routes that it keeps.
 pub const MOST_ROUTES: usize = 20;
 /// The links of a chain that it keeps.
@@ -122,6 +127,18 @@ pub const MOST_CHAIN: usize = 16;
 pub const MOST_NAME: usize = 200;
 /// The steps of which a run keeps paths.
 pub const MOST_PATHS: usize = 200;
+
+/// What the followed requests asked of one other service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Asked {
+    /// Who answered: a thread's name; empty where it was not seen.
+    pub name: String,
+    /// Questions with their answers, of all requests together.
+    pub turns: u64,
+    /// Seconds from the first byte of a question to the last of its answer, all together.
+    pub seconds: f64,
+}
 
 /// The way by which most of the time of a leaf came about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -12,6 +12,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use fingerpost_record::paths::{self, MOST_ASKED};
 use fingerpost_record::{Paths, Task};
 
 mod answering;
@@ -38,7 +39,7 @@ pub use answering::Answering;
 pub use counting::Counter;
 use disk::Disks;
 pub use leaf::Side;
-use request::{Request, Requests};
+use request::{Asked, Request, Requests};
 use served::Served;
 use sockets::{Connections, End, Generations, Sockets};
 use source::Window;
@@ -56,6 +57,8 @@ pub struct Follower {
     connections: Connections,
     generations: Generations,
     sums: Sums,
+    /// What requests asked of others, by the thread that answered.
+    asked: HashMap<i32, Asked>,
     tasks: HashMap<i32, Task>,
     /// What a record keeps, as far as it is known.
     paths: Paths,
@@ -161,6 +164,30 @@ fn begun_before(window: &Window) -> HashMap<u64, u64> {
             _ => None,
         })
         .collect()
+}
+
+/// What requests asked of others, by who answered, the most time first.
+fn asked(found: &HashMap<i32, Asked>, tasks: &HashMap<i32, Task>) -> Vec<paths::Asked> {
+    let mut by_name: HashMap<String, Asked> = HashMap::new();
+    for (tid, new) in found {
+        let name = tasks
+            .get(tid)
+            .map_or_else(String::new, |task| task.name().into_owned());
+        let known = by_name.entry(name).or_default();
+        known.turns += new.turns;
+        known.time += new.time;
+    }
+    let mut all: Vec<paths::Asked> = by_name
+        .into_iter()
+        .map(|(name, of)| paths::Asked {
+            name,
+            turns: of.turns,
+            seconds: of.time as f64 * 1e-9,
+        })
+        .collect();
+    all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then(a.name.cmp(&b.name)));
+    all.truncate(MOST_ASKED);
+    all
 }
 
 /// The threads that had a request between its reading and the end of its answer: who read it, and who answered.
@@ -294,6 +321,11 @@ impl Follower {
         if slow {
             return;
         }
+        for (tid, new) in requests.asked() {
+            let known = self.asked.entry(tid).or_default();
+            known.turns += new.turns;
+            known.time += new.time;
+        }
         self.add_latencies(
             window,
             turns,
@@ -412,6 +444,7 @@ impl Follower {
         self.generator.sort_unstable();
         self.paths.generator = (!self.generator.is_empty()).then(|| sums::latency(&self.generator));
         self.sums.fill(&mut self.paths, &self.tasks);
+        self.paths.asked = asked(&self.asked, &self.tasks);
         self.paths
     }
 }

@@ -6,6 +6,7 @@
 //! turn that the server itself makes on a connection of its own while it has the request is a request within the
 //! request, and the path goes on in the other server.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
 use super::leaf::{Chain, Kind, Leaf, Link, Piece, Side, Whom};
@@ -58,6 +59,16 @@ pub struct Requests<'a> {
     end: u64,
     /// Whether sockets are told apart by who speaks first, where nothing else tells: the client is not known.
     by_arrivals: bool,
+    /// What requests asked of others themselves, by the thread that answered; 0 where that was not seen.
+    asked: RefCell<HashMap<i32, Asked>>,
+}
+
+/// Turns that requests made at another service.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Asked {
+    pub turns: u64,
+    /// Their time in nanoseconds.
+    pub time: u64,
 }
 
 /// What one step of a path belongs to.
@@ -76,6 +87,7 @@ impl<'a> Requests<'a> {
             read: HashMap::new(),
             end,
             by_arrivals,
+            asked: RefCell::default(),
         };
         for (socket, log) in walker.sockets.all() {
             let Some(user) = user(log) else { continue };
@@ -430,6 +442,20 @@ impl<'a> Requests<'a> {
         );
     }
 
+    /// Counts a turn that a request made itself.
+    fn count(&self, inner: &Turn) {
+        let answered = self.at_server(inner).map_or(0, |(_, read, _)| read.tid);
+        let mut asked = self.asked.borrow_mut();
+        let one = asked.entry(answered).or_default();
+        one.turns += 1;
+        one.time += inner.end - inner.begin;
+    }
+
+    /// What was asked of others, by the thread that answered.
+    pub fn asked(&self) -> HashMap<i32, Asked> {
+        self.asked.take()
+    }
+
     /// The server has the request: its thread's time, but for the turns that it makes itself for this request.
     fn at_work(
         &self,
@@ -452,6 +478,9 @@ impl<'a> Requests<'a> {
             }
             self.walker
                 .walk(tid, reached, inner.begin, place.chain, out);
+            if place.nested == 0 {
+                self.count(inner);
+            }
             self.turn(
                 inner,
                 Place {

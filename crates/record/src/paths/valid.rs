@@ -1,8 +1,8 @@
 //! What followed requests may say, and their strings made safe to show.
 
 use super::{
-    Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_ROUTES, MOST_SLOWEST,
-    MOST_SPANS, Paths, Share, Slow,
+    Latency, Leaf, MOST_ASKED, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_ROUTES,
+    MOST_SLOWEST, MOST_SPANS, Paths, Share, Slow,
 };
 use crate::component::{Blocker, WaitClass};
 use crate::range::{amounts, each, no_more};
@@ -43,6 +43,10 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
     p.generator.iter().try_for_each(latency)?;
     no_more("leaves", p.leaves.len(), MOST_LEAVES)?;
     each("leaves", &p.leaves, leaf)?;
+    no_more("services asked", p.asked.len(), MOST_ASKED)?;
+    p.asked
+        .iter()
+        .try_for_each(|a| amounts("what was asked", [a.seconds]))?;
     no_more("routes", p.routes.len(), MOST_ROUTES)?;
     each("routes", &p.routes, |r| {
         no_more("hops of it", r.hops.len(), MOST_CHAIN)?;
@@ -81,6 +85,7 @@ pub(crate) fn texts(p: &mut Paths) -> Vec<&mut String> {
         all.extend(l.class.text_mut());
         all.extend(l.blocker.iter_mut().flat_map(Blocker::texts));
     }
+    all.extend(p.asked.iter_mut().map(|a| &mut a.name));
     all.extend(
         p.routes
             .iter_mut()

@@ -214,6 +214,14 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     if standing == Standing::Answering {
         lines.extend(its_functions(paths, &slow.parts).map(|s| Line::Note(s, Tone::Strong)));
         lines.extend((!programs).then(|| Line::Note(clean(&of_slowest(slow)), Tone::Strong)));
+        if !programs {
+            let more = [chatty(paths), connecting(paths)];
+            lines.extend(
+                more.into_iter()
+                    .flatten()
+                    .map(|s| Line::Note(clean(&s), Tone::Strong)),
+            );
+        }
         lines.extend(functions_of_slow(paths, &slow.parts).map(|s| Line::Note(s, Tone::Strong)));
         let beside = e.under_way.as_ref().filter(|_| !programs);
         let beside = beside
@@ -483,6 +491,49 @@ fn its_functions(paths: &Paths, parts: &[SlowPart]) -> Option<String> {
     functions::where_in_code(paths, Spent::of(&most.component)?)
 }
 
+/// Questions of one request to another service from which on they are many.
+const MANY_ASKED: f64 = 10.0;
+/// The share of requests' time that such questions take at least.
+const PART_OF_ASKED: f64 = 0.2;
+/// Connections for a request from which on it is told that they are opened.
+const MANY_OPENED: f64 = 0.05;
+
+/// Where requests ask another service very often, one question after the other, as in a loop over rows.
+fn chatty(paths: &Paths) -> Option<String> {
+    let most = paths.asked.iter().max_by_key(|a| a.turns)?;
+    let requests = paths.followed as f64;
+    let (each, time_each) = (most.turns as f64 / requests, most.seconds / requests);
+    let share = time_each / paths.latency.mean;
+    let many = each >= MANY_ASKED && share >= PART_OF_ASKED;
+    let whom = if most.name.is_empty() {
+        "another service"
+    } else {
+        &most.name
+    };
+    many.then(|| {
+        format!(
+            "A request asks {whom} {each:.0} times, one after the other, which takes {}: {} of it.",
+            time(time_each),
+            percent(share.min(1.0))
+        )
+    })
+}
+
+/// Where connections are opened for few requests each: what that takes lies before the first.
+fn connecting(paths: &Paths) -> Option<String> {
+    let whole = paths.whole.as_ref().filter(|w| w.latency.count > 0)?;
+    let each = whole.opened as f64 / whole.latency.count as f64;
+    let rate = whole.opened as f64 / whole.seconds;
+    (each >= MANY_OPENED && rate >= 1.0).then(|| {
+        format!(
+            "Clients opened {} connections a second, one for {} requests: accepting each, a process or thread for it, \
+             and its greeting and authentication are part of what they wait for.",
+            significant(rate),
+            significant(1.0 / each)
+        )
+    })
+}
+
 /// The same of the slowest requests, where it is something else.
 fn functions_of_slow(paths: &Paths, parts: &[SlowPart]) -> Option<String> {
     let most = parts
@@ -539,12 +590,14 @@ fn by_way_of(paths: &Paths, part: &SlowPart) -> Option<String> {
     let itself = largest.blocker.as_ref().and_then(Blocker::task);
     let is_itself = |hop: &Hop| itself.is_some_and(|task| task.name() == hop.name);
     let last = route.hops.len().checked_sub(1)?;
+    // That it is a lock, and whose, the part says.
+    let is_lock = part.component == Component::Lock;
     let hops: Vec<String> = route
         .hops
         .iter()
         .enumerate()
         .filter(|(at, hop)| {
-            let told = *at == last && is_itself(hop) && hop.link != Link::Lock;
+            let told = *at == last && (is_lock || is_itself(hop) && hop.link != Link::Lock);
             !(hop.name.is_empty() || told)
         })
         .map(|(_, hop)| match hop.link {
@@ -695,7 +748,7 @@ fn ruled_out(e: &Explanation) -> Grid {
 mod tests {
     use fingerpost_diagnose::StepFigures;
     use fingerpost_record::fixture::followed;
-    use fingerpost_record::paths::Route;
+    use fingerpost_record::paths::{Asked, Route};
     use fingerpost_record::under_way::{Progress, Request, UnderWay};
     use fingerpost_record::{Observation, Params};
 
@@ -860,6 +913,32 @@ mod tests {
         );
         paths.routes[0].hops.truncate(0);
         assert_eq!(by_way_of(&paths, most), None);
+    }
+
+    #[test]
+    fn many_questions_and_short_connections_are_told() {
+        let mut paths = followed::slow_locks().paths.remove(0);
+        assert_eq!((chatty(&paths), connecting(&paths)), (None, None));
+        paths.asked = vec![Asked {
+            name: "redis-server".into(),
+            turns: 150 * paths.followed,
+            seconds: 0.5 * paths.latency.mean * paths.followed as f64,
+        }];
+        let told = chatty(&paths).unwrap();
+        assert!(
+            told.starts_with("A request asks redis-server 150 times")
+                && told.ends_with("50.0 % of it."),
+            "{told}"
+        );
+        paths.asked[0].turns = 2 * paths.followed;
+        assert_eq!(chatty(&paths), None);
+        let whole = paths.whole.as_mut().unwrap();
+        (whole.latency.count, whole.opened, whole.seconds) = (600, 100, 10.0);
+        let told = connecting(&paths).unwrap();
+        assert!(
+            told.starts_with("Clients opened 10.00 connections a second, one for 6.000 requests"),
+            "{told}"
+        );
     }
 
     #[test]
