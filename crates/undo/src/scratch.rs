@@ -12,7 +12,7 @@ mod places;
 mod sweep;
 
 use std::fs::DirBuilder;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -87,8 +87,9 @@ impl Scratch {
         child::keep_descriptors();
         let name = random_name(RUN)?;
         let run = control.make(&name, 0o700)?;
-        let lock = run.new_file(LOCK)?;
+        let mut lock = run.new_file(LOCK)?;
         wait_for_lock(&lock, run.path())?;
+        lock.write_all(sweep::owner().as_bytes())?;
         let log = Log::create(&run)?;
         let (work, run, _locks) = (PathBuf::new(), (run, name), (lock, Vec::new()));
         Ok(Scratch {

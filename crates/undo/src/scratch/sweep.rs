@@ -11,7 +11,7 @@ use fingerpost_sys::system::there;
 
 use super::places::{self, LOCK, RUN};
 use crate::journal::log::{Log, order};
-use crate::journal::{PREFIXES, Undo};
+use crate::journal::{Areas, PREFIXES, Undo};
 use crate::owned::{self, Dir, Trust};
 
 /// A directory without a journal is being made, or its maker was killed meanwhile. Making takes milliseconds.
@@ -19,15 +19,41 @@ const MAKING: Duration = Duration::from_secs(60);
 /// How long a sweep waits for a guardian that is at work.
 const GUARDIAN_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long after each other it is looked again for processes that inherited a change; all of it is less than a second.
+const AGAIN: [Duration; 4] = [
+    Duration::from_millis(20),
+    Duration::from_millis(80),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+];
+
 /// What a look at the directory of a run found.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     /// Its owner lives, or is just making it.
     InUse,
-    /// A guardian is undoing it.
+    /// Its owner is gone, and somebody has its lock for a moment more: a guardian that is undoing it, another sweep, or
+    /// what the owner was about to start.
     Guarded,
     /// Its owner is gone: what was done, one sentence each.
     Left(Vec<String>),
+}
+
+/// What the owner writes into its lock: its number, and when it started. A process that it forked has the lock as well
+/// until it has become another program, or ends.
+pub(super) fn owner() -> String {
+    let pid = std::process::id() as i32;
+    format!("{pid} {}\n", child::start_time(pid).unwrap_or(0))
+}
+
+/// Whether the owner that a lock tells lives.
+fn lives(holder: &str) -> bool {
+    let mut numbers = holder.lines().next().unwrap_or_default().split(' ');
+    let owner = numbers
+        .next()
+        .and_then(|pid| pid.parse().ok())
+        .zip(numbers.next().and_then(|start| start.parse().ok()));
+    owner.is_some_and(|(pid, start): (i32, u64)| child::start_time(pid) == Some(start))
 }
 
 /// Removes what runs that were killed left behind, and says what it did, one sentence each.
@@ -80,8 +106,8 @@ pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
     };
     if !owned::try_lock(&lock)? {
         let mut holder = String::new();
-        (&lock).take(16).read_to_string(&mut holder)?;
-        return Ok(if holder.is_empty() {
+        (&lock).take(64).read_to_string(&mut holder)?;
+        return Ok(if holder.is_empty() || lives(&holder) {
             Found::InUse
         } else {
             Found::Guarded
@@ -99,23 +125,40 @@ pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
             return Ok(Found::Left(vec![left]));
         }
     };
-    let mut sentences = Vec::new();
+    let (mut sentences, mut undone) = (Vec::new(), Vec::new());
     for n in order(&log.entries) {
         let Some(undo) = log.entries.get(&n).map(|entry| entry.undo.clone()) else {
             continue;
         };
-        match log.undo(n) {
+        let told = log.undo(n);
+        if told.is_ok() && matches!(undo, Undo::Threads { .. } | Undo::Inherited { .. }) {
+            undone.push(undo.clone());
+        }
+        match told {
             // That there was anything to kill or to find is not known, and mostly there was not: servers die with their maker.
             Ok(()) if matches!(undo, Undo::KillMarked { .. } | Undo::Inherited { .. }) => {}
             Ok(()) => sentences.push(format!("undid what a killed run left: {undo}")),
             Err(sentence) => sentences.push(sentence),
         }
     }
+    look_again(&undone);
     if log.entries.is_empty() {
         control.remove(name, None)?;
         sentences.push("removed the work directory of a killed run".to_owned());
     }
     Ok(Found::Left(sentences))
+}
+
+/// Looks once more for processes that inherited a change of threads: one that began to fork before the change was undone
+/// has its child seen by nobody until that is whole, which takes a while on a busy machine.
+fn look_again(undone: &[Undo]) {
+    for pause in AGAIN.iter().filter(|_| !undone.is_empty()) {
+        std::thread::sleep(*pause);
+        for undo in undone {
+            // What cannot be undone was told the first time.
+            let _ = undo.apply(&Areas::default());
+        }
+    }
 }
 
 /// The directory of a run that wrote no journal yet: it changed nothing.

@@ -65,6 +65,28 @@ fn a_scratch_whose_owner_lives_is_not_swept() {
     assert!(scratch.path().exists());
 }
 
+/// What the owner had begun to start has its lock until it is another program: that is waited for.
+#[test]
+fn a_lock_that_outlives_its_owner_is_waited_for() {
+    use std::os::unix::fs::FileExt;
+    let base = tempfile::tempdir().unwrap();
+    let root = base.path().join("root");
+    let scratch = Scratch::create_in(&root).unwrap();
+    let (name, dir) = (scratch.run.1.clone(), scratch.path().to_owned());
+    let held = scratch._locks.0.try_clone().unwrap();
+    let control = Dir::open(&root, crate::owned::Trust::Strict).unwrap();
+    let control = control.private(places::CONTROL).unwrap();
+    let found = || reclaim(&control, name.as_ref(), "").unwrap();
+    assert_eq!(found(), Found::InUse);
+    // No process has this number and this start.
+    held.write_at(b"1 1\n", 0).unwrap();
+    held.set_len(4).unwrap();
+    kill(scratch);
+    assert_eq!(found(), Found::Guarded);
+    drop(held);
+    assert!(!swept(&root, &dir).is_empty() && !dir.exists());
+}
+
 #[test]
 fn what_a_killed_owner_left_is_swept() {
     let base = tempfile::tempdir().unwrap();
