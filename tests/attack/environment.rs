@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::mutate::misleading;
-use crate::support::{binary, is_root};
+use crate::support::binary;
 
 /// A program of a few lines of shell.
 fn program(dir: &Path, name: &str, script: &str) {
@@ -43,9 +43,7 @@ const ASKS: [&str; 6] = [
 
 #[test]
 fn root_runs_no_program_that_others_put_into_a_directory_of_path() {
-    if !is_root() {
-        return eprintln!("skipped: needs root");
-    }
+    fingerpost_testing::require!(root);
     let (base, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (trap, mark) = (base.path().join("trap"), base.path().join("ran"));
     fs::create_dir(&trap).unwrap();
@@ -97,9 +95,7 @@ fn root_runs_no_program_that_others_put_into_a_directory_of_path() {
 /// Compilers and servers that root starts are dynamic, and this program's environment is theirs.
 #[test]
 fn root_starts_nothing_that_loads_code_of_others() {
-    if !is_root() {
-        return eprintln!("skipped: needs root");
-    }
+    fingerpost_testing::require!(root);
     let (base, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (trap, mark) = (base.path().join("trap"), base.path().join("ran"));
     fs::create_dir(&trap).unwrap();
@@ -115,11 +111,7 @@ fn root_starts_nothing_that_loads_code_of_others() {
         .args([&library, &c])
         .status();
     if !built.is_ok_and(|status| status.success()) {
-        assert!(
-            std::env::var("CI").as_deref() != Ok("true"),
-            "gcc is needed"
-        );
-        return eprintln!("skipped: needs gcc");
+        return fingerpost_testing::skipped("needs gcc");
     }
     let ran = |name: &str, value: &str| {
         let _ = fs::remove_file(&mark);

@@ -36,10 +36,7 @@ fn program() -> Option<&'static Path> {
             .arg(source)
             .status();
         let done = done.is_ok_and(|status| status.success());
-        assert!(
-            done || std::env::var("CI").as_deref() != Ok("true"),
-            "with CI set, there is a C compiler"
-        );
+        fingerpost_testing::can(done, "a C compiler");
         // Another user starts it, too.
         rustix::fs::chmod(dir.path(), rustix::fs::Mode::from_bits_retain(0o755)).unwrap();
         done.then_some((dir, program))
@@ -85,8 +82,9 @@ impl Service {
         if pid == 0 {
             // What the kernel forbids here cannot be tried.
             let _ = child.wait();
-            let must = std::env::var("CI").as_deref() == Ok("true") && kind[0] != "overlay";
-            assert!(!must, "{kind:?}");
+            if kind[0] != "overlay" {
+                fingerpost_testing::skipped(format_args!("{kind:?} is not allowed here"));
+            }
             return None;
         }
         Some(Service {
@@ -153,7 +151,7 @@ fn beside_honest(kind: &[&str], user: Option<u32>) -> Option<(String, Vec<String
     home.says(&["explain", "./look.json"]).lived();
     if names.is_empty() {
         // The kernel lets nobody sample here.
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{}", said.err);
+        fingerpost_testing::skipped(format_args!("{}", said.err));
         return None;
     }
     for name in ["honest_worker", "honest_caller", "main"] {

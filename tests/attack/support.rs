@@ -19,12 +19,7 @@ pub fn binary() -> PathBuf {
 
 /// Whether the tests that need a second user can run. Where everything has to be tested they must.
 pub fn is_root() -> bool {
-    let root = fingerpost_sys::system::is_root();
-    assert!(
-        root || std::env::var("CI").as_deref() != Ok("true"),
-        "with CI set, these tests run as root"
-    );
-    root
+    fingerpost_testing::can(fingerpost_testing::is_root(), "root")
 }
 
 /// Waits for a condition, with a deadline. The sleep is the pause between two looks, not the wait.

@@ -28,12 +28,7 @@ impl Attacker {
     fn start(words: &[&str]) -> Option<Attacker> {
         let python = "/usr/bin/python3";
         if !is_root() || !fs::exists(python).unwrap() {
-            assert_ne!(
-                std::env::var("CI").as_deref(),
-                Ok("true"),
-                "{python} is missing"
-            );
-            eprintln!("skipped: needs root and {python}");
+            fingerpost_testing::skipped(format_args!("needs root and {python}"));
             return None;
         }
         let mut process = Command::new(python)

@@ -98,8 +98,7 @@ fn attributed(source: &'static str, clients: f64, level: Level) -> Option<(Attri
         child: None,
     };
     if let Err(e) = script.start() {
-        assert!(std::env::var_os("CI").is_none(), "{e}");
-        eprintln!("skipped: {e}");
+        fingerpost_testing::skipped(e);
         return None;
     }
     wait_until_it_works(script.child.as_ref().unwrap().id());
@@ -291,11 +290,11 @@ fn a_program_that_syncs_waits_for_the_disk() {
             } else {
                 share(&a, "kernel: fsync")
             };
-        // On a machine so busy that it hardly gets a CPU, there is hardly a moment in which it waits for anything else.
-        let starved = share(&a, "waiting for a CPU") > 0.8;
+        // Of the time in which it did not wait for a CPU: on a busy machine it hardly gets to wait for anything else.
+        let own = 1.0 - share(&a, "waiting for a CPU");
         let states = threads(&Readings::of(&a.observations));
         assert!(
-            storage > 0.005 || starved,
+            storage > 0.005 * own,
             "{level:?}: {:#?} {states:#?}",
             a.budget
         );

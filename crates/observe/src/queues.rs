@@ -381,12 +381,7 @@ mod tests {
         let Some(receiving) =
             places.and_then(|places| Receiving::begin(&places, &mut diag, &ports))
         else {
-            assert_ne!(
-                std::env::var("CI").as_deref(),
-                Ok("true"),
-                "programs in the kernel must be possible here"
-            );
-            return;
+            return fingerpost_testing::skipped("programs in the kernel must be possible here");
         };
         send(&mut stays, 20);
         send(&mut closes, 7);

@@ -162,6 +162,7 @@ const STREAM: Probe = Probe {
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "bandwidth.pipe",
+        bounds: [1e7, 1e12],
         lmbench: Some("Pipe (bw)"),
         summary: "bytes from another process through a pipe",
         timed: "reading `size` bytes whole from a pipe of the usual capacity that a partner process keeps filling with \
@@ -173,6 +174,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "bandwidth.unix",
+        bounds: [1e7, 1e12],
         lmbench: Some("AF UNIX (bw)"),
         summary: "bytes from another process through a Unix socket",
         timed: "reading `size` bytes whole from a Unix stream socket that a partner process keeps filling with writes \
@@ -183,6 +185,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "bandwidth.tcp",
+        bounds: [1e7, 1e12],
         exercises: Some(Exercises::Network),
         lmbench: Some("TCP (bw)"),
         summary: "bytes from another process by TCP over loopback",
@@ -195,6 +198,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "bandwidth.file_reread",
+        bounds: [1e7, 1e12],
         exercises: Some(Exercises::Memory),
         lmbench: Some("File reread"),
         summary: "bytes read from a file in the page cache",
@@ -207,6 +211,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "bandwidth.mmap_reread",
+        bounds: [1e7, 1e12],
         exercises: Some(Exercises::Memory),
         lmbench: Some("Mmap reread"),
         summary: "bytes read through a mapping of a file in the page cache",

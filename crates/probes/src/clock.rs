@@ -27,6 +27,7 @@ fn empty_loop(s: &mut Session) -> Result<(), Stop> {
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "clock.gettime",
+        bounds: [5.0, 3e3],
         summary: "one reading of the monotonic clock",
         timed: "clock_gettime(CLOCK_MONOTONIC) through the C library: the shared page where the clock source allows \
             it, else a system call.",
@@ -36,6 +37,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "clock.loop",
+        bounds: [0.05, 20.0],
         summary: "one turn of the empty measuring loop",
         timed: "one turn of a counting loop whose counter is kept from the optimiser: what every batch contains \
             besides its operation.",

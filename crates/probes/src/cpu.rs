@@ -213,6 +213,7 @@ const FAMILY: Probe = latency(&table::ARITHMETIC, Exercises::Cpu);
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "cpu.int",
+        bounds: [0.05, 100.0],
         lmbench: Some("integer add, mul"),
         summary: "one integer operation that waits for the one before",
         timed: "one 64-bit addition or multiplication of registers in a chain, 64 to a turn of the loop.",
@@ -224,6 +225,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "cpu.div",
+        bounds: [0.3, 200.0],
         lmbench: Some("integer div"),
         summary: "one integer division that waits for the one before",
         timed: "one unsigned 64-bit division of a 63-bit number by a 32-bit one, and the addition that makes the next \
@@ -234,6 +236,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "cpu.branch",
+        bounds: [0.1, 200.0],
         summary: "one conditional branch",
         timed: "one step of a linear congruential generator and a conditional branch: on a bit of it (random), or \
             never taken otherwise (predictable). Twice the difference of the two rows is the cost of a wrong guess.",

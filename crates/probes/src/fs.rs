@@ -269,6 +269,7 @@ const DURABLE: Probe = Probe {
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "fs.create",
+        bounds: [500.0, 1e7],
         version: 2,
         lmbench: Some("{size}K File Create"),
         summary: "create a file",
@@ -283,6 +284,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "fs.delete",
+        bounds: [300.0, 1e7],
         version: 2,
         lmbench: Some("{size}K File Delete"),
         summary: "delete a file",
@@ -295,6 +297,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "fs.rename",
+        bounds: [300.0, 1e7],
         summary: "rename a file",
         timed: "renameat of an empty file within an open directory to a name that is free.",
         run: rename,
@@ -302,6 +305,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "fs.append",
+        bounds: [100.0, 1e7],
         waits_for_device: true,
         depends_on_host: Some(HostDependence::Pages),
         summary: "append to a file",
@@ -315,6 +319,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "fs.fsync",
+        bounds: [500.0, 1e9],
         calls: &["fsync"],
         summary: "append a block and make it durable",
         timed: "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its \
@@ -325,6 +330,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "fs.fdatasync",
+        bounds: [500.0, 1e9],
         calls: &["fdatasync"],
         summary: "overwrite a block and make it durable",
         timed: "pwrite of `size` bytes over the start of a file that is on the disk already, and fdatasync: only data \

@@ -223,6 +223,7 @@ const WAKES: &str = "across CPUs the wake-up of an idle CPU is most of the figur
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "ipc.pipe",
+        bounds: [300.0, 1e7],
         lmbench: Some("Pipe"),
         summary: "one byte to another process and back through two pipes",
         timed: "write of one byte into a pipe, and read of the byte that the partner process sends back through \
@@ -233,6 +234,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "ipc.unix",
+        bounds: [300.0, 1e7],
         lmbench: Some("AF UNIX"),
         summary: "one byte to another process and back through a Unix socket",
         timed: "write of one byte to a Unix stream socket pair, and read of the byte that the partner process sends \
@@ -243,6 +245,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "ipc.udp",
+        bounds: [500.0, 1e7],
         exercises: Some(Exercises::Network),
         lmbench: Some("UDP"),
         summary: "one byte to another process and back by UDP over loopback",
@@ -254,6 +257,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "ipc.tcp",
+        bounds: [500.0, 1e7],
         exercises: Some(Exercises::Network),
         lmbench: Some("TCP"),
         summary: "one byte to another process and back by TCP over loopback",
@@ -265,6 +269,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "ipc.tcp_connect",
+        bounds: [2e3, 2e7],
         exercises: Some(Exercises::Network),
         lmbench: Some("TCP conn"),
         summary: "connect by TCP over loopback, be accepted and closed, close",
@@ -277,6 +282,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "ipc.eventfd",
+        bounds: [300.0, 1e7],
         summary: "wake another process and be woken through two event counters",
         timed: "write to an eventfd, and read of another that the partner process raises in answer.",
         pitfalls: WAKES,
@@ -285,6 +291,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "ipc.futex",
+        bounds: [200.0, 1e7],
         summary: "wake another process and be woken by futex",
         timed: "store to a shared word and FUTEX_WAKE, then FUTEX_WAIT until the partner process has stored and woken \
             in answer.",
@@ -294,6 +301,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "ipc.shm",
+        bounds: [20.0, 1e7],
         version: 2,
         summary: "a shared word there and back, by looking",
         timed: "store to a shared word and a look at it, again and again, until the partner process has stored in \

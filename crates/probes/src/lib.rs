@@ -136,6 +136,8 @@ mod tests {
             let variants = (probe.variants)();
             assert!(!variants.is_empty(), "{} has no variant", probe.name);
             assert_ne!(probe.table.key, "other", "{} has no table", probe.name);
+            let [low, high] = probe.bounds;
+            assert!(0.0 < low && low < high, "{} has no bounds", probe.name);
             assert_eq!(
                 variants.iter().collect::<BTreeSet<_>>().len(),
                 variants.len(),

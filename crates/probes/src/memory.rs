@@ -83,6 +83,7 @@ const FAMILY: Probe = Probe {
 
 const READ: Probe = Probe {
     name: "memory.read",
+    bounds: [1e7, 1e13],
     lmbench: Some("Mem read"),
     summary: "bytes read from memory",
     timed: "adding up the words of a range of `size` bytes with vector loads (of AVX-512, AVX2 or SSE2, whichever is \
@@ -95,6 +96,7 @@ const READ: Probe = Probe {
 
 const WRITE: Probe = Probe {
     name: "memory.write",
+    bounds: [1e7, 1e13],
     lmbench: Some("Mem write"),
     summary: "bytes written to memory",
     timed: "storing a word all over a range of `size` bytes with ordinary vector stores (of AVX-512, AVX2 or SSE2, \
@@ -106,6 +108,7 @@ const WRITE: Probe = Probe {
 
 const COPY: Probe = Probe {
     name: "memory.copy",
+    bounds: [1e7, 1e13],
     lmbench: Some("Bcopy"),
     summary: "bytes copied in memory",
     timed: "copying a buffer of half of `size` bytes to another, which begins 33 cache lines further in its page, 256 \

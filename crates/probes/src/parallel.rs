@@ -334,6 +334,7 @@ const FAMILY: Probe = Probe {
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "parallel.fs",
+        bounds: [1.0, 1e4],
         version: 2,
         summary: "what two CPUs in the file system reach of what each reaches alone",
         timed: "two processes, each creating a file in one of four directories of its own in turn, writing 4 KiB, \
@@ -343,6 +344,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "parallel.network",
+        bounds: [1.0, 1e4],
         summary: "what two CPUs in the network reach of what each reaches alone",
         timed: "two processes, each sending a byte over a TCP connection of its own on 127.0.0.1 and reading it at the \
             other end: rate together over rate alone.",
@@ -351,6 +353,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "parallel.vm",
+        bounds: [1.0, 1e4],
         summary: "what two CPUs mapping memory reach of what each reaches alone",
         timed: "two sides, each mapping 16 pages, touching and unmapping them: rate together over rate alone. \
             share=process: two processes; \
@@ -361,6 +364,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "parallel.process",
+        bounds: [1.0, 1e4],
         summary: "what two CPUs creating processes reach of what each reaches alone",
         timed: "two processes, each forking a child that ends at once and waiting for it: rate together over rate \
             alone.",
@@ -369,6 +373,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "parallel.network_fs",
+        bounds: [1.0, 1e4],
         version: 2,
         summary: "what network beside file system reaches of what each reaches alone",
         timed: "one process sending and reading bytes by TCP as in parallel.network, one creating and deleting files \

@@ -59,6 +59,9 @@ pub struct Probe {
     pub pitfalls: &'static str,
     /// Unit of the values.
     pub unit: Unit,
+    /// What the figure of any of its rows lies within on any machine, in [`Probe::unit`]: one beyond is the probe's
+    /// error, which did less than it says, or more.
+    pub bounds: [f64; 2],
     /// Which direction is the good one.
     pub better: Better,
     /// What the operation does while it is timed. A row may differ: see [`Probe::nature_of`].
@@ -92,6 +95,7 @@ pub const LATENCY: Probe = Probe {
     timed: "",
     pitfalls: "",
     unit: Unit::Nanoseconds,
+    bounds: [0.0, 0.0],
     better: Better::Lower,
     nature: Nature::Computes,
     cpus: 1,

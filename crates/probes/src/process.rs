@@ -201,6 +201,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         variants: || rows("resident", [0, 8 << 20, 64 << 20]),
         name: "process.fork",
+        bounds: [1e4, 2e8],
         lmbench: Some("fork proc"),
         calls: &["fork"],
         summary: "fork a child that exits, and wait for it",
@@ -213,6 +214,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "process.vfork",
+        bounds: [2e3, 1e7],
         calls: &["vfork"],
         summary: "a child that shares the memory and exits",
         timed: "clone with CLONE_VM and CLONE_VFORK (which is vfork, with a stack for the child), the child's exit and \
@@ -222,6 +224,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "process.spawn",
+        bounds: [5e3, 1e8],
         summary: "posix_spawn of a tiny program",
         timed: "posix_spawn of a static program of 200 bytes that exits at once, and waitpid, on one CPU.",
         pitfalls: "the C library maps a stack for the child each time.",
@@ -230,6 +233,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "process.exec",
+        bounds: [1e4, 1e8],
         calls: &["execve"],
         summary: "fork and exec of a tiny program",
         timed: "fork, execve of a static program of 200 bytes that exits at once, and waitpid, on one CPU.",
@@ -239,6 +243,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "process.exec_dynamic",
+        bounds: [3e4, 3e8],
         lmbench: Some("exec proc"),
         summary: "fork and exec of /bin/true",
         timed: "fork, execve of /bin/true (else /usr/bin/true) with an empty environment, its loading of shared \
@@ -250,6 +255,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "process.shell",
+        bounds: [5e4, 1e9],
         lmbench: Some("sh proc"),
         summary: "run a tiny program through the shell",
         timed: "fork, execve of /bin/sh -c with a static program of 200 bytes as its command, the program's run, the \

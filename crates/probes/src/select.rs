@@ -181,6 +181,7 @@ const FAMILY: Probe = Probe {
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "syscall.select",
+        bounds: [100.0, 2e5],
         lmbench: Some("slct TCP"),
         summary: "select over idle TCP connections",
         timed: "select for reading over as many idle loopback TCP connections, on adjacent descriptors, with a zero \
@@ -191,6 +192,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "syscall.poll",
+        bounds: [100.0, 2e5],
         calls: &["poll"],
         summary: "poll over idle TCP connections",
         timed: "poll for reading over as many idle loopback TCP connections with a zero timeout; none is ever ready.",
@@ -199,6 +201,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "syscall.epoll",
+        bounds: [30.0, 2e4],
         calls: &["epoll_wait"],
         summary: "epoll_wait over idle TCP connections",
         timed: "epoll_wait with a zero timeout on a set of as many idle loopback TCP connections; none is ever ready.",

@@ -145,6 +145,7 @@ const FAMILY: Probe = latency(&table::SIGNALS, Exercises::Signal);
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "signal.install",
+        bounds: [20.0, 1e4],
         entries: Some(1.0),
         lmbench: Some("sig inst"),
         calls: &["rt_sigaction"],
@@ -155,6 +156,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "signal.handle",
+        bounds: [200.0, 1e5],
         // Sending oneself a signal, and returning from its handler.
         entries: Some(2.0),
         lmbench: Some("sig hndl"),
@@ -167,6 +169,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "signal.fault",
+        bounds: [200.0, 2e5],
         exercises: Some(Exercises::Fault),
         lmbench: Some("Prot Fault"),
         summary: "a forbidden write, caught",

@@ -129,6 +129,7 @@ fn rings() -> Vec<Params> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "switch.ring",
+    bounds: [100.0, 1e7],
     lmbench: Some("{tasks}p/{footprint}K ctxsw"),
     summary: "one hop of a token through a ring of processes",
     timed: "one hop: read of a byte from a pipe, adding up the process's footprint, write of the byte into the next \

@@ -418,6 +418,7 @@ const FAMILY: Probe = Probe {
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "sync.mutex",
+        bounds: [1.0, 500.0],
         summary: "take and release a mutex that nobody else wants",
         timed: "pthread_mutex_lock, one addition to a word that it guards, and pthread_mutex_unlock, with a second \
             thread asleep.",
@@ -428,6 +429,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "sync.mutex_contended",
+        bounds: [1.0, 1e6],
         summary: "take and release a mutex that other threads want too",
         version: 2,
         timed: "wall time divided by the acquisitions of all threads, each of which takes the mutex, adds to the word \
@@ -445,6 +447,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "sync.rwlock",
+        bounds: [1.0, 1e3],
         summary: "take and release a read-write lock for reading",
         timed: "pthread_rwlock_rdlock and pthread_rwlock_unlock: with one thread, the lock alone (a second thread \
             asleep); with more, wall time divided by the acquisitions of all threads, readers every one, on two CPUs \
@@ -459,6 +462,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "sync.condvar",
+        bounds: [200.0, 1e7],
         summary: "wake another thread and be woken by condition variables",
         timed: "with a mutex held, give the turn away, pthread_cond_signal, and pthread_cond_wait until the partner \
             thread has done the same.",

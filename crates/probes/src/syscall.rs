@@ -96,6 +96,7 @@ pub(crate) const FAMILY: Probe = Probe {
 pub static PROBES: &[Probe] = &[
     Probe {
         name: NULL_CALL,
+        bounds: [15.0, 1e4],
         lmbench: Some("null call"),
         calls: &["futex", "fcntl", "lseek"],
         summary: "a system call that does next to nothing: getppid",
@@ -107,6 +108,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "syscall.read",
+        bounds: [20.0, 1e4],
         lmbench: Some("null I/O"),
         calls: &["read", "pread64", "recvfrom"],
         summary: "read one byte from /dev/zero",
@@ -117,6 +119,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "syscall.write",
+        bounds: [20.0, 1e4],
         lmbench: Some("null I/O"),
         calls: &["write", "pwrite64", "sendto"],
         summary: "write one byte to /dev/null",
@@ -127,6 +130,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "syscall.stat",
+        bounds: [100.0, 1e5],
         lmbench: Some("stat"),
         calls: &["stat", "newfstatat"],
         summary: "stat of a file by its path",
@@ -138,6 +142,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "syscall.fstat",
+        bounds: [40.0, 2e4],
         lmbench: Some("fstat"),
         calls: &["fstat"],
         summary: "stat of an open file",
@@ -147,6 +152,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "syscall.open_close",
+        bounds: [300.0, 2e5],
         entries: Some(2.0),
         lmbench: Some("open clos"),
         calls: &["openat"],

@@ -42,6 +42,7 @@ fn create(s: &mut Session) -> Result<(), Stop> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "thread.create",
+    bounds: [1e3, 1e7],
     calls: &["clone"],
     summary: "create a thread and join it",
     timed: "pthread_create with default attributes of a thread that returns at once, on the same CPU, and \

@@ -333,6 +333,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         lmbench: Some("Mmap Latency"),
         name: "vm.mmap",
+        bounds: [100.0, 1e6],
         calls: &["mmap"],
         summary: "map anonymous memory",
         timed: "mmap of `pages` private anonymous pages, none touched, where the kernel finds room: in holes of that \
@@ -345,6 +346,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "vm.munmap",
+        bounds: [200.0, 1e7],
         depends_on_host: Some(HostDependence::Pages),
         calls: &["munmap"],
         summary: "unmap touched memory",
@@ -355,6 +357,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "vm.mprotect",
+        bounds: [100.0, 1e6],
         entries: Some(1.0),
         calls: &["mprotect"],
         summary: "change the rights of touched memory",
@@ -367,6 +370,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "vm.fault_anon",
+        bounds: [20.0, 1e5],
         depends_on_host: Some(HostDependence::Pages),
         summary: "first touch of anonymous memory, per page",
         timed: "a write to each page, in order, of a fresh private anonymous region of `pages` small pages; per page, \
@@ -379,6 +383,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         lmbench: Some("Page Fault"),
         name: "vm.fault_file",
+        bounds: [3.0, 1e5],
         depends_on_host: Some(HostDependence::Pages),
         summary: "first touch of a mapped file, per page",
         timed: "a read of each page, in order, of a fresh private mapping of a file of `pages` pages in the page \
@@ -390,6 +395,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "vm.fault_cow",
+        bounds: [30.0, 1e5],
         summary: "first write to a shared page, per page",
         timed: "a write to each page, in order, of a private mapping of a cached file whose pages have been read: \
             fault, new page, copy; per page.",

@@ -50,10 +50,7 @@ mod tests {
 
     #[test]
     fn a_mount_is_made_and_undone() {
-        if !crate::system::is_root() {
-            assert!(std::env::var_os("CI").is_none(), "needs root");
-            return eprintln!("skipped: needs root");
-        }
+        fingerpost_testing::require!(root);
         let dir = tempfile::tempdir().unwrap();
         mount(Path::new("none"), dir.path(), "tmpfs", "size=1m").unwrap();
         let mounted = || {

@@ -259,8 +259,9 @@ mod tests {
         let mut found = Vec::new();
         let mut diag = SockDiag::open().unwrap();
         if let Err(e) = diag.tcp(|s| found.push(s)) {
-            assert!(std::env::var_os("CI").is_none(), "no socket diagnosis: {e}");
-            return eprintln!("skipped: this kernel has no socket diagnosis for TCP: {e}");
+            return fingerpost_testing::skipped(format_args!(
+                "this kernel has no socket diagnosis for TCP: {e}"
+            ));
         }
         let server = found
             .iter()
@@ -324,8 +325,7 @@ mod tests {
             .listening(|s| found.push(s.port))
             .is_err()
         {
-            assert!(std::env::var_os("CI").is_none(), "no socket diagnosis");
-            return;
+            return fingerpost_testing::skipped("no socket diagnosis");
         }
         for listener in listeners {
             let address = listener.local_addr().unwrap();
@@ -349,8 +349,9 @@ mod tests {
         let (ia, ib) = (inode(&a), inode(&b));
         let mut found = Vec::new();
         if let Err(e) = SockDiag::open().unwrap().unix(|s| found.push(s)) {
-            assert!(std::env::var_os("CI").is_none(), "no socket diagnosis: {e}");
-            return eprintln!("skipped: this kernel has no socket diagnosis for Unix sockets: {e}");
+            return fingerpost_testing::skipped(format_args!(
+                "this kernel has no socket diagnosis for Unix sockets: {e}"
+            ));
         }
         let end = found
             .iter()

@@ -428,10 +428,7 @@ mod tests {
 
     #[test]
     fn a_nice_value_that_another_user_would_keep_is_taken_away() {
-        if !crate::system::is_root() {
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "needs root");
-            return eprintln!("skipped: needs root");
-        }
+        fingerpost_testing::require!(root);
         use std::os::unix::process::CommandExt;
         // It takes the mark off, and raises its nice value, so that it is none that we set.
         let hostile =

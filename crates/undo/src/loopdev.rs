@@ -66,12 +66,9 @@ mod tests {
 
     #[test]
     fn a_file_is_put_behind_a_device_and_taken_away_by_the_journal() {
-        if !fingerpost_sys::system::is_root() || !Path::new("/dev/loop-control").exists() {
-            assert!(
-                std::env::var_os("CI").is_none(),
-                "needs root and loop devices"
-            );
-            return eprintln!("skipped: needs root and loop devices");
+        fingerpost_testing::require!(root);
+        if !Path::new("/dev/loop-control").exists() {
+            return fingerpost_testing::skipped("needs loop devices");
         }
         let dir = tempfile::tempdir().unwrap();
         let mut scratch = Scratch::create_in(&dir.path().join("root")).unwrap();

@@ -110,14 +110,11 @@ fn options(settings: &[(&str, &str)]) -> Result<Options, Failed> {
 
 /// Whether a server is here; without it a test is skipped, but fails where everything has to be tested.
 fn here(options: &Options) -> Result<bool, Failed> {
-    match database::missing(options) {
-        None => Ok(true),
-        Some(sentence) if std::env::var("CI").is_ok_and(|v| v == "true") => Err(sentence.into()),
-        Some(sentence) => {
-            eprintln!("skipped: {sentence}");
-            Ok(false)
-        }
+    let missing = database::missing(options);
+    if let Some(sentence) = &missing {
+        fingerpost_testing::skipped(sentence);
     }
+    Ok(missing.is_none())
 }
 
 /// As [`options`], where the server is here.

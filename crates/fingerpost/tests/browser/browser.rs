@@ -66,37 +66,6 @@ pub struct Browser {
     _profile: TempDir,
 }
 
-/// Why there is no browser here; in CI that is a failure.
-pub fn missing() -> Option<&'static str> {
-    static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    let there = |name: &str| {
-        Command::new(name)
-            .arg("--version")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|s| s.success())
-    };
-    let missing = MISSING.get_or_init(|| {
-        let lacking: Vec<&str> = ["chromium", "chromedriver"]
-            .into_iter()
-            .filter(|name| !there(name))
-            .collect();
-        (!lacking.is_empty()).then(|| {
-            format!(
-                "{} not installed (Debian: apt-get install chromium chromium-driver)",
-                lacking.join(" and ")
-            )
-        })
-    });
-    let sentence = missing.as_deref()?;
-    assert!(
-        std::env::var_os("CI").is_none_or(|v| v != "true"),
-        "{sentence}"
-    );
-    Some(sentence)
-}
-
 /// Starts a driver and gives it with its port. The thread that starts it lives as long, for the driver ends with that
 /// thread.
 fn driver() -> (Child, u16) {

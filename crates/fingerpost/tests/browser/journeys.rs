@@ -18,9 +18,11 @@ pub fn setting(runs: &[Run]) -> Option<(Server, Taken)> {
 
 /// The same of a server that is started so.
 pub fn setting_of(start: impl FnOnce() -> Server) -> Option<(Server, Taken)> {
-    if let Some(why) = browser::missing() {
-        eprintln!("skipped: {why}");
-        return None;
+    // Debian: apt-get install chromium chromium-driver
+    for program in ["chromium", "chromedriver"] {
+        if !fingerpost_testing::can(fingerpost_testing::is_installed(program), program) {
+            return None;
+        }
     }
     let browser = browser::take();
     Some((start(), browser))

@@ -126,7 +126,7 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     browser.run(&format!("{AXE};"));
     // Nobody looks at pictures where nobody is.
-    let watched = std::env::var_os("CI").is_none_or(|ci| ci != "true");
+    let watched = !fingerpost_testing::is_ci();
     for (n, (look, medium, scheme, width)) in LOOKS.into_iter().enumerate() {
         // Styles alone make the difference: nothing is loaded again.
         browser.look(medium, scheme, width);

@@ -267,11 +267,7 @@ fn neighbours_are_accused_whatever_they_call_themselves() {
         drop(loops);
         let e = &found["explanations"][0];
         let Some(paths) = e.get("paths") else {
-            assert!(
-                std::env::var_os("CI").is_none(),
-                "requests are followed here: {e:#}"
-            );
-            return;
+            return fingerpost_testing::skipped(format_args!("requests are followed here: {e:#}"));
         };
         let finding = |cause: &str| {
             let all = e["findings"].as_array().unwrap();

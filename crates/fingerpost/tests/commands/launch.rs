@@ -70,24 +70,8 @@ fn left_running(home: &Home) -> Vec<String> {
 
 /// Whether the test may change the system. With CI=true it must be able to.
 fn may_change_the_system() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let can = std::fs::metadata("/proc/self").unwrap().uid() == 0
-        && Path::new("/dev/loop-control").exists();
-    skip_unless(
-        can,
-        "this test switches swap and needs root and loop devices",
-    )
-}
-
-fn skip_unless(can: bool, why: &str) -> bool {
-    assert!(
-        can || std::env::var_os("CI").is_none_or(|ci| ci != "true"),
-        "{why}"
-    );
-    if !can {
-        eprintln!("skipped: {why}");
-    }
-    can
+    let can = fingerpost_testing::is_root() && Path::new("/dev/loop-control").exists();
+    fingerpost_testing::can(can, "root and loop devices: it switches swap")
 }
 
 #[test]
@@ -366,10 +350,7 @@ fn what_applications_map_is_told() {
     ));
     let run = run(&home, &["--set", "rounds=2"]);
     let Some(mappings) = run.observations.iter().find(|o| o.observer == "mappings") else {
-        let ci =
-            std::env::var("CI").as_deref() == Ok("true") && rustix::process::geteuid().is_root();
-        assert!(!ci, "the kernel's events tell faults");
-        return eprintln!("skipped: the kernel's events may not be taken here");
+        return fingerpost_testing::skipped("the kernel's events may not be taken here");
     };
     assert!(
         mappings.totals["mappings.anonymous"] > 0.0,
@@ -611,12 +592,7 @@ fn left_behind(home: &Home, dir: &Path) -> Vec<String> {
 
 #[test]
 fn a_window_is_seen() {
-    let both = ["Xvfb", "xterm"]
-        .iter()
-        .all(|name| Path::new("/usr/bin").join(name).exists());
-    if !skip_unless(both, "this test needs Xvfb and xterm") {
-        return;
-    }
+    fingerpost_testing::require!("Xvfb", "xterm");
     let (mut server, display) = x_server();
     let home = home(&format!(
         "[[app]]\nname = \"xterm\"\ncommand = [\"xterm\"]\nready = \"window\"\nenv = {{ DISPLAY = \":{display}\" }}\n"

@@ -84,12 +84,7 @@ fn machines(tools: &[&str]) -> Option<(Namespace, Namespace)> {
         .filter(|tool| !found(tool))
         .collect();
     if !missing.is_empty() || !rustix::process::geteuid().is_root() {
-        assert_ne!(
-            std::env::var("CI").as_deref(),
-            Ok("true"),
-            "needs root and {missing:?}"
-        );
-        eprintln!("skipped: needs root and {missing:?}");
+        fingerpost_testing::skipped(format_args!("needs root and {missing:?}"));
         return None;
     }
     let (server, client) = (Namespace::new(), Namespace::new());
@@ -235,13 +230,7 @@ fn joined(home: &Home, loaded: &Said, explained: &Said) {
         "{totals}"
     );
     if server["paths"].as_array().is_none_or(Vec::is_empty) {
-        assert_ne!(
-            std::env::var("CI").as_deref(),
-            Ok("true"),
-            "{}",
-            explained.out
-        );
-        return eprintln!("the kernel's events may not be taken here");
+        return fingerpost_testing::skipped("the kernel's events may not be taken here");
     }
     let told = [
         "Of a round trip's",

@@ -13,6 +13,7 @@ mod killed;
 mod labs;
 mod launch;
 mod load;
+mod plausible;
 mod probes_a;
 mod probes_b;
 mod prove;

@@ -18,16 +18,6 @@ fn prove(home: &Home, words: &[&str]) -> Said {
     )
 }
 
-fn root() -> bool {
-    let root =
-        std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
-    assert!(
-        root || std::env::var_os("CI").is_none(),
-        "CI runs these tests as root"
-    );
-    root
-}
-
 fn document(said: &Said) -> Value {
     assert!(
         [0, 1].contains(&said.status),
@@ -81,10 +71,7 @@ fn plants_that_no_noise_can_hide_are_named() {
 
 #[test]
 fn a_control_group_and_a_network_of_our_own_are_gone_afterwards() {
-    if !root() {
-        eprintln!("skipped: it takes root");
-        return;
-    }
+    fingerpost_testing::require!(root);
     let home = Home::with(&[]);
     let proof = document(&prove(
         &home,

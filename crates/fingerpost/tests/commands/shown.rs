@@ -7,27 +7,10 @@ use std::process::Command;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_fingerpost");
 
-/// Why the pictures cannot be made here; in CI that is a failure.
-fn missing(programs: &[&str]) -> Option<String> {
-    let there = |name: &&&str| {
-        Command::new(name)
-            .arg("--version")
-            .output()
-            .is_ok_and(|said| said.status.success())
-    };
-    let lacking: Vec<&&str> = programs.iter().filter(|name| !there(name)).collect();
-    let sentence = (!lacking.is_empty()).then(|| format!("not installed: {lacking:?}"));
-    assert!(
-        sentence.is_none() || std::env::var("CI").as_deref() != Ok("true"),
-        "{sentence:?}"
-    );
-    sentence
-}
-
 /// Has a script of `bench/` check something, in the repository's directory; its status says whether it is so.
 fn check(programs: &[&str], script: &str, words: &[&str]) {
-    if let Some(why) = missing(programs) {
-        eprintln!("skipped: {why}");
+    let here = |name: &&str| fingerpost_testing::can(fingerpost_testing::is_installed(name), name);
+    if !programs.iter().all(here) {
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -72,4 +55,12 @@ fn what_benchmarks_share_has_the_answers_that_are_known() {
 #[test]
 fn the_tables_of_results_are_those_of_the_documents_that_benchmarks_wrote() {
     check(&["python3"], "results", &["table", "--check"]);
+}
+
+/// A probe that does less than it says, or more, is off by far more than a busy machine makes it.
+#[test]
+fn probes_take_about_as_long_as_loops_in_c() {
+    let words = ["--binary", BINARY, "--rounds", "5", "--slice-ms", "10"];
+    let all = [&words[..], &["--within", "3"]].concat();
+    check(&["python3", "cc", "make"], "accuracy/run", &all);
 }

@@ -507,15 +507,8 @@ fn rounds_from_the_start_are_told_one_by_one() {
 
 #[test]
 fn memory_is_limited_while_a_site_loads() {
-    use std::os::unix::fs::MetadataExt;
-    let can = fs::metadata("/proc/self").unwrap().uid() == 0;
-    assert!(
-        can || std::env::var_os("CI").is_none_or(|ci| ci != "true"),
-        "this test drops caches and needs root"
-    );
-    if !can {
-        return eprintln!("skipped: this test drops caches and needs root");
-    }
+    // It drops caches.
+    fingerpost_testing::require!(root);
     let base = tempfile::tempdir().unwrap();
     let (said, rows) = warming(
         base.path(),

@@ -27,8 +27,7 @@ fn a_busy_functions_stack_is_unwound_and_named() {
     let sampled = match watch(vec![std::process::id() as i32], busy) {
         Ok(sampled) => sampled,
         Err(why) => {
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{why}");
-            return eprintln!("skipped: {why}");
+            return fingerpost_testing::skipped(why);
         }
     };
     let (found, left) = sampled.name(Limits {

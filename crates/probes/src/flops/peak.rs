@@ -392,6 +392,7 @@ fn frequency(s: &mut Session) -> Result<(), Stop> {
 
 const PEAK: Probe = Probe {
     name: "cpu.peak",
+    bounds: [1e7, 1e13],
     summary: "floating-point operations a second that the core can do at most",
     timed: "additions, multiplications or fused multiply-adds (two operations each) in double precision, in more \
         independent chains of \
@@ -410,6 +411,7 @@ pub static PROBES: &[Probe] = &[
     PEAK,
     Probe {
         name: "cpu.frequency",
+        bounds: [1e8, 2e10],
         summary: "the clock rate that the core runs at",
         timed: "additions of 64-bit integers, each of which needs the one before and so takes one cycle; with \
             load=vector, each batch right behind 0.1 ms of the widest vector arithmetic.",

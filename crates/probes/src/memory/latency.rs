@@ -224,6 +224,7 @@ pub fn sweep() -> Vec<Params> {
 /// The probe.
 pub const LATENCY: Probe = Probe {
     name: "memory.latency",
+    bounds: [0.2, 5e3],
     lmbench: Some("lat_mem_rd"),
     summary: "one load that waits for the one before",
     timed: "a load whose address the load before it gave, along a random cycle through one word of each `stride` bytes \

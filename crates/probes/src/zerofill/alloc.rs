@@ -116,6 +116,7 @@ const FAMILY: Probe = Probe {
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "zerofill.alloc",
+        bounds: [1.0, 1e9],
         summary: "get memory and give it back untouched",
         timed: "getting `pages` base pages by `api` and giving them back; none is touched by the loop.",
         run: |s| by_api(s, false),
@@ -123,6 +124,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "zerofill.touch",
+        bounds: [1.0, 1e9],
         summary: "get memory, touch every page, give it back",
         timed: "getting `pages` base pages by `api`, a write to each in order, and giving them back: faults and \
             zero-filling included.",

@@ -74,6 +74,7 @@ fn run(s: &mut Session) -> Result<(), Stop> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.clear",
+    bounds: [1.0, 1e6],
     summary: "set mapped pages to zero from user space, per page",
     timed: "setting `pages` base pages to zero, one call of memset per page; per page. state=warm: over and over, as \
         warm as their number allows. state=cold: flushed from every cache before each time, outside of the timing.",

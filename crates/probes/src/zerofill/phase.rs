@@ -107,6 +107,7 @@ fn variants() -> Vec<Params> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.phase",
+    bounds: [10.0, 1e9],
     summary: "one part of getting, touching and giving back mapped memory",
     timed: "of mmap, a write to each of `pages` base pages, and munmap, the `phase` alone: allocate, touch, \
         free_touched, or free_untouched.",

@@ -292,6 +292,7 @@ fn variants() -> Vec<Params> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.prefault",
+    bounds: [10.0, 1e9],
     summary: "map memory, have its pages faulted in one way or another, use them, unmap it",
     timed: "mmap of `pages` base pages, their faulting in by `how` (touch; MAP_POPULATE; MADV_POPULATE_WRITE; \
         MADV_HUGEPAGE with huge or \

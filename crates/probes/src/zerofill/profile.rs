@@ -454,6 +454,7 @@ fn innermost(observed: &Loop, symbols: &Symbols, function: &str) -> u64 {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.kernel_profile",
+    bounds: [1.0, 1e6],
     version: 3,
     summary: "zeroing a page, by the kernel's own samples",
     timed: "a share of timer samples, while faults zero `pages` pages, times the unsampled time of one turn, per page. \

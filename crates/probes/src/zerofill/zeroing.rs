@@ -95,6 +95,7 @@ fn run(s: &mut Session) -> Result<(), Stop> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.zeroing",
+    bounds: [1.0, 1e6],
     summary: "the kernel's zeroing of a page inside a fault, timed",
     timed: "a write to each of `pages` base pages of a file in memory that are allocated but not zeroed yet, less a \
         write to each of the same \

@@ -236,10 +236,7 @@ mod tests {
 
     #[test]
     fn a_link_of_another_user_is_replaced_and_leads_nowhere() {
-        if rustix::process::geteuid().as_raw() != 0 {
-            assert!(std::env::var_os("CI").is_none(), "needs root");
-            return eprintln!("skipped: needs root");
-        }
+        fingerpost_testing::require!(root);
         let dir = tempfile::tempdir().unwrap();
         let (victim, link) = (dir.path().join("victim"), dir.path().join("out.html"));
         fs::write(&victim, "kept").unwrap();

@@ -216,13 +216,7 @@ mod tests {
         {
             (Ok(closed), Ok(elsewhere)) => (closed, elsewhere),
             (refused, _) => {
-                assert_ne!(
-                    std::env::var("CI").as_deref(),
-                    Ok("true"),
-                    "{:?}",
-                    refused.err()
-                );
-                return;
+                return fingerpost_testing::skipped(format_args!("{:?}", refused.err()));
             }
         };
         connection(&listener, 100, true);

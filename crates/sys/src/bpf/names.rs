@@ -126,14 +126,11 @@ mod tests {
         let named = match of(&some) {
             Ok(named) if !some.is_empty() => named,
             result => {
-                assert_ne!(
-                    std::env::var("CI").as_deref(),
-                    Ok("true"),
+                return fingerpost_testing::skipped(format_args!(
                     "{} functions, {:?}",
                     some.len(),
                     result.err()
-                );
-                return;
+                ));
             }
         };
         // Several names may be of one address, and the list has names that the kernel does not print.

@@ -328,8 +328,7 @@ mod tests {
             let made = match Object::new(object, &btf, &settings) {
                 Ok(made) => made,
                 Err(sentence) => {
-                    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{sentence}");
-                    return;
+                    return fingerpost_testing::skipped(format_args!("{sentence}"));
                 }
             };
             let mut taken = 0;

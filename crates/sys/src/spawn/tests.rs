@@ -157,10 +157,7 @@ fn its_end_is_seen_through_its_descriptor_and_told_again() {
 
 #[test]
 fn as_another_user_it_has_that_users_rights_alone() {
-    if !crate::system::is_root() {
-        assert!(std::env::var_os("CI").is_none(), "needs root");
-        return eprintln!("skipped: needs root");
-    }
+    fingerpost_testing::require!(root);
     assert_eq!(
         said("id -u; id -g; id -G", |s| s.user(65_534, 65_534)),
         "65534\n65534\n65534\n"

@@ -12,12 +12,9 @@ fn found(name: &str) -> Option<PathBuf> {
         .iter()
         .map(|dir| Path::new(dir).join(name))
         .find(|path| path.exists());
-    let root = rustix::process::geteuid().is_root();
-    assert!(
-        path.is_some() && root || std::env::var_os("CI").is_none(),
-        "{name} is needed, as root: tests/install-tools"
-    );
-    path.filter(|_| root)
+    let here = path.is_some() && fingerpost_testing::is_root();
+    let needs = format_args!("{name}, as root: tests/install-tools");
+    path.filter(|_| fingerpost_testing::can(here, needs))
 }
 
 /// Ports that are free now.

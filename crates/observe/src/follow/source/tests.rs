@@ -20,8 +20,7 @@ fn each(most_events: usize, check: impl Fn(&mut dyn Source)) {
         match source {
             Ok(mut source) => check(source.as_mut()),
             Err(sentence) => {
-                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{sentence}");
-                eprintln!("skipped: {sentence}");
+                fingerpost_testing::skipped(sentence);
             }
         }
     }

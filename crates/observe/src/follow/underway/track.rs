@@ -300,7 +300,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let Ok(diag) = SockDiag::open() else {
-            return assert!(std::env::var_os("CI").is_none(), "no socket diagnosis");
+            return fingerpost_testing::skipped("no socket diagnosis");
         };
         let mut tracker = Tracker::new(diag, [port].into());
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();

@@ -3,8 +3,7 @@ use super::*;
 #[test]
 fn what_is_optional_is_left_out_by_name_and_what_is_needed_refuses_with_a_sentence() {
     let Ok(found) = tracefs::find(&WANTED.each_ref().map(|w| w.name)) else {
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "no tracefs");
-        return;
+        return fingerpost_testing::skipped("no tracefs");
     };
     let without = |name: &str| {
         let mut found = found.clone();
