@@ -38,6 +38,7 @@ pub mod reading;
 pub mod run;
 mod said;
 pub mod secret;
+pub mod service;
 pub mod stacks;
 pub mod suggest;
 pub mod text;

@@ -4,6 +4,7 @@
 //! measured.
 
 use crate::said::Said;
+use crate::service;
 use crate::text::clean_short;
 
 /// A name longer than this is cut.
@@ -44,14 +45,9 @@ pub fn of_command(command: &[String]) -> Option<String> {
 /// What users call a server that settings name in small letters.
 pub fn product(word: &str) -> &str {
     match word {
-        "mariadb" => "MariaDB",
-        "mysql" => "MySQL",
-        "postgresql" => "PostgreSQL",
         "sqlite" => "SQLite",
-        "redis" => "Redis",
-        "apache" => "Apache",
         "embedded" => "the embedded web server",
-        other => other,
+        other => service::product(other).unwrap_or(other),
     }
 }
 

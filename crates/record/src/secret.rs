@@ -10,6 +10,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::service::{self, Password};
 use crate::{Param, Params, Run};
 
 /// What stands where a secret stood.
@@ -181,8 +182,8 @@ fn may_hold_one(text: &str) -> bool {
     text.bytes().any(|b| matches!(b, b'=' | b':' | b'-' | b'_'))
 }
 
-/// Programs whose `-pX` is a password.
-const PASSWORD_IN_P: [&str; 4] = ["mysql", "mariadb", "mycli", "sshpass"];
+/// Programs whose `-pX` is a password, besides the clients of services.
+const PASSWORD_IN_P: [&str; 1] = ["sshpass"];
 /// How tokens of well-known issuers begin.
 const TOKENS: [&str; 7] = [
     "ghp_",
@@ -193,8 +194,6 @@ const TOKENS: [&str; 7] = [
     "xoxb-",
     "xoxp-",
 ];
-/// Schemes whose user names are worth keeping, and whose passwords may hold anything.
-const DATABASES: [&str; 4] = ["mysql", "mariadb", "postgres", "postgresql"];
 
 /// What the words so far say about the next one.
 #[derive(Default)]
@@ -220,8 +219,8 @@ enum Program {
     #[default]
     Other,
     PasswordInP,
+    PasswordBehind(&'static [&'static str]),
     Curl,
-    Redis,
 }
 
 impl State {
@@ -294,12 +293,14 @@ impl State {
 
     fn notice_program(&mut self, word: &str) {
         let name = word.rsplit('/').next().unwrap_or(word);
-        if PASSWORD_IN_P.iter().any(|p| name.starts_with(p)) && !word.contains([':', '=']) {
-            self.program = Program::PasswordInP;
-        } else if name == "curl" || name == "wget" {
-            self.program = Program::Curl;
-        } else if name == "redis-cli" {
-            self.program = Program::Redis;
+        let is_plain = !word.contains([':', '=']);
+        let of_its_own = || PASSWORD_IN_P.iter().any(|p| name.starts_with(p));
+        match service::password_of(name) {
+            Some(Password::Behind(flags)) => self.program = Program::PasswordBehind(flags),
+            Some(Password::WithinP) if is_plain => self.program = Program::PasswordInP,
+            None if is_plain && of_its_own() => self.program = Program::PasswordInP,
+            None if name == "curl" || name == "wget" => self.program = Program::Curl,
+            _ => {}
         }
     }
 
@@ -308,7 +309,9 @@ impl State {
         let name = flag.trim_start_matches('-');
         match (self.program, name) {
             (Program::Curl, "u" | "user" | "U" | "proxy-user") => self.next = Next::Login,
-            (Program::Redis, "a" | "pass") => self.next = Next::Secret,
+            (Program::PasswordBehind(flags), _) if flags.contains(&name) => {
+                self.next = Next::Secret;
+            }
             (Program::PasswordInP, _) if !long && name.len() > 1 && name.starts_with('p') => {
                 return "-p***".to_owned();
             }
@@ -383,7 +386,7 @@ fn cut_address(word: &str, at: usize) -> String {
         .rsplit(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '.' | '-'))
         .next()
         .unwrap_or_default();
-    let is_database = DATABASES.iter().any(|d| scheme.eq_ignore_ascii_case(d));
+    let is_database = service::has_login(scheme);
     let rest = &word[at + 3..];
     let authority = &rest[..rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len())];
     let end = match authority.rfind('@') {

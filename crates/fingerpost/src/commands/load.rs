@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use fingerpost_labs::load::measure;
 use fingerpost_labs::{LabError, Sink as _};
 use fingerpost_record::archive::checked_label;
-use fingerpost_record::{Outcome, Param, Params, Run, secret, suggest};
+use fingerpost_record::{Outcome, Param, Params, Run, secret, service, suggest};
 use fingerpost_report::Format;
 use fingerpost_undo::scratch::Scratch;
 use fingerpost_workloads::Workload;
@@ -85,17 +85,6 @@ pub struct Args {
 const OF_DATABASES: [&str; 3] = ["mix", "scale", "storage"];
 /// See [`OF_DATABASES`].
 const OF_WEB: [&str; 3] = ["keepalive", "rate", "generators"];
-
-/// Ports whose servers are known by them, and the scheme of an address.
-const PORTS: [(&str, &str); 7] = [
-    (":3306", "mysql"),
-    (":5432", "postgres"),
-    (":6379", "redis"),
-    (":80", "http"),
-    (":8000", "http"),
-    (":8080", "http"),
-    (":8888", "http"),
-];
 
 /// What is to be loaded, checked before anything is started.
 enum Target {
@@ -278,13 +267,22 @@ fn address(server: &str) -> anyhow::Result<String> {
         return Ok(server.to_owned());
     }
     let host = server.split(['/', '?']).next().unwrap_or_default();
-    match PORTS.iter().find(|(port, _)| host.ends_with(port)) {
-        Some((_, scheme)) => Ok(format!("{scheme}://{server}")),
-        None => usage(format!(
-            "{}: what listens there is not known by its port; write mysql://{host}, postgres://{host}, redis://{host} \
-             or http://{host}",
-            secret::cut(server)
-        )),
+    let port = host
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
+    match port.and_then(service::scheme_at) {
+        Some(scheme) => Ok(format!("{scheme}://{server}")),
+        None => {
+            let addresses: Vec<String> = service::schemes()
+                .iter()
+                .map(|scheme| format!("{scheme}://{host}"))
+                .collect();
+            usage(format!(
+                "{}: what listens there is not known by its port; write {}",
+                secret::cut(server),
+                addresses.join(" or ")
+            ))
+        }
     }
 }
 

@@ -9,7 +9,6 @@ mod place;
 mod scene;
 #[cfg(test)]
 mod tests;
-mod title;
 mod track;
 mod watch;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fingerpost_record::Paths;
+use fingerpost_record::service;
 use fingerpost_record::text::counted;
 use fingerpost_record::under_way::{
     Place, Process, Progress, Request, Session, SessionState, UnderWay, WaitKind,
@@ -20,25 +21,24 @@ const LEAST_UNDER_WAY: f64 = 0.3;
 const ENOUGH: u64 = 50;
 /// Groups of requests, addresses and sessions that a sentence names.
 const NAMED: usize = 3;
-/// Beginnings of functions that any wait for a lock passes through, which say nothing of the lock.
-const OF_ANY_LOCK: [&str; 16] = [
+/// Beginnings of functions that any wait for a lock passes through, whatever the service, which say nothing of the
+/// lock.
+const OF_ANY_LOCK: [&str; 9] = [
     "_",
     "pthread",
     "futex",
     "syscall",
-    "inline_mysql",
-    "mysql_cond",
-    "safe_cond",
-    "psi_",
     "std::",
-    "tpool::",
     "clone",
     "start_thread",
     "native_",
     "libc",
-    "PGSemaphore",
-    "LWLockAcquire",
 ];
+
+/// Whether any wait for a lock passes through this function.
+fn says_nothing(function: &str) -> bool {
+    OF_ANY_LOCK.iter().any(|begin| function.starts_with(begin)) || service::is_of_any_wait(function)
+}
 
 /// Whether requests under way are to be told before those that were followed.
 pub fn leads(u: &UnderWay, followed: Option<&Paths>) -> bool {
@@ -168,7 +168,7 @@ fn at(place: &Place) -> String {
     let within = place
         .functions
         .iter()
-        .find(|f| !OF_ANY_LOCK.iter().any(|o| f.starts_with(o)) && !f.contains("+0x"))
+        .find(|f| !says_nothing(f) && !f.contains("+0x"))
         .map_or_else(String::new, |f| format!(", in {f}"));
     match wait.kind {
         WaitKind::Running => "running on a CPU".into(),

@@ -6,13 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use fingerpost_record::service;
 use fingerpost_record::under_way::{
     MOST_HOPS, MOST_REQUESTS, MOST_WORKERS, Place, Progress, Request, SessionState, Wait, WaitKind,
 };
 use fingerpost_sys::blocked::{self, At, Registers};
 
 use super::scene::{self, Scene, Thread};
-use super::title::parse_title;
 use super::track::{Connection, Standing};
 
 /// The kernel's tick and a service's way from reading to asking another: a request to another service that went out
@@ -24,8 +24,6 @@ const TAKEN_WITHIN: u64 = 300_000_000;
 const BLOCKED_FOR: u64 = 20_000_000;
 /// Threads of a process that may have requests of which it is not known which thread has them.
 const MOST_CANDIDATES: usize = 64;
-/// A walsender's title; a standby tells it how far it is, and expects no answer.
-const REPLICATION: &str = "postgres: walsender ";
 
 /// A request that was found, and the cookie of its connection, where it has one.
 pub struct Found {
@@ -135,7 +133,7 @@ impl Looking<'_, '_, '_> {
             }
             return;
         };
-        if scene::title(pid).starts_with(REPLICATION) {
+        if service::is_unasked(&scene::title(pid)) {
             self.detail.settled.push((c.socket.cookie, Standing::Quiet));
             return self.quiet(c);
         }
@@ -429,7 +427,7 @@ impl Looking<'_, '_, '_> {
         }
         let pids: Vec<i32> = self.scene.processes.keys().copied().collect();
         for pid in pids {
-            let idle = parse_title(&scene::title(pid))
+            let idle = service::session(&scene::title(pid))
                 .is_some_and(|s| s.state == SessionState::IdleInTransaction);
             let thread = self.scene.threads(pid).first().cloned();
             if let (true, Some(thread)) = (idle, thread)
@@ -539,7 +537,7 @@ fn place_of(
         process: scene::process(pid).unwrap_or_default(),
         tid: thread.tid,
         thread: thread.name.clone(),
-        session: parse_title(&scene::title(pid)),
+        session: service::session(&scene::title(pid)),
         wait,
         peer: peer.map(Box::new),
         kernel,

@@ -1,10 +1,26 @@
-//! What the title of a process says of its session: PostgreSQL's backends write it over their arguments.
+//! PostgreSQL.
 
-use fingerpost_record::under_way::{Session, SessionState};
+use super::adapter::{Adapter, UNKNOWN};
+use crate::under_way::{Session, SessionState};
 
-/// Parses the arguments of a process: `postgres: user database 127.0.0.1(5123) UPDATE waiting`. The name of the cluster
-/// stands before the user where it has one (`postgres: main: user …`).
-pub fn parse_title(text: &str) -> Option<Session> {
+/// PostgreSQL.
+pub const POSTGRESQL: Adapter = Adapter {
+    name: "postgresql",
+    product: "PostgreSQL",
+    loaded_as: Some("postgres"),
+    ports: &[5432],
+    logins: &["postgres", "postgresql"],
+    session: parse_title,
+    // A standby tells how far it is, and expects no answer.
+    unasked: &["postgres: walsender "],
+    waits: &["PGSemaphore", "LWLockAcquire"],
+    ..UNKNOWN
+};
+
+/// What the title of a process says of its session: backends write it over their arguments, as `postgres: user database
+/// 127.0.0.1(5123) UPDATE waiting`. The name of the cluster stands before the user where it has one (`postgres: main:
+/// user …`).
+fn parse_title(text: &str) -> Option<Session> {
     let text = text.trim_end_matches(['\0', ' ']);
     let rest = text.strip_prefix("postgres: ")?;
     let mut words: Vec<&str> = rest.split(' ').filter(|w| !w.is_empty()).collect();
