@@ -4,6 +4,7 @@
 //! Nothing here decides where time goes: a service that nobody describes is followed as well, with fewer names.
 
 mod adapter;
+mod mongodb;
 mod mysql;
 mod postgresql;
 mod redis;
@@ -19,6 +20,7 @@ static REGISTRY: &[&Adapter] = &[
     &mysql::MYSQL,
     &postgresql::POSTGRESQL,
     &redis::REDIS,
+    &mongodb::MONGODB,
     &web::NGINX,
     &web::APACHE,
 ];
