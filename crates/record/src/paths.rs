@@ -24,6 +24,10 @@ pub struct Paths {
     pub params: Params,
     /// How the kernel's events were had, in words.
     pub source: String,
+    /// Why programs in the kernel could not have the events, where perf's rings had them instead: what happens while a
+    /// CPU idles may be missing then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_programs: Option<String>,
     /// Stretches of time in which events were taken.
     pub windows: u64,
     /// Seconds of all windows.

@@ -412,9 +412,11 @@ impl Follower {
     /// What is known of the threads of a window: their names, their processes, and the control groups of processes that
     /// are not the service's.
     fn name(&mut self, window: &Window, timelines: &Timelines) {
-        for (tid, name) in &window.names {
+        for (tid, name) in window.names.iter() {
             let task = self.tasks.entry(*tid).or_default();
-            task.comm.clone_from(name);
+            if *task.comm != **name {
+                task.comm = (**name).to_owned();
+            }
             if let Some(pid) = timelines.processes.get(tid) {
                 task.pid = Some(*pid);
                 task.group = self.groups.get(pid).cloned();

@@ -31,6 +31,8 @@ pub struct Recorded {
     pub(super) cpus: Vec<u16>,
     pub(super) groups: HashMap<i32, String>,
     pub(super) source: String,
+    /// Why programs in the kernel could not have the events.
+    pub(super) no_programs: Option<String>,
     pub(super) roles: HashMap<i32, Role>,
     pub(super) parents: HashMap<i32, i32>,
     pub(super) first: Option<i32>,
@@ -201,6 +203,7 @@ impl Recorded {
             follower.name_programs();
         }
         let mut paths = follower.finish(source);
+        paths.no_programs = self.no_programs.clone();
         (paths.lost, paths.windows, paths.event_cost) =
             (self.lost, paths.windows + self.torn, self.event_cost);
         paths.self_cost = self.spent + thread_cpu_seconds() - before;

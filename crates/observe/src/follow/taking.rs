@@ -577,6 +577,7 @@ impl Taking {
                 .map(|(&pid, group)| (pid, members::short(group)))
                 .collect(),
             source: self.source.about().described.clone(),
+            no_programs: self.source.about().no_programs.clone(),
             roles: population.roles.clone(),
             parents: parents
                 .chain(population.processes.iter().map(|(&pid, p)| (pid, p.parent)))

@@ -42,6 +42,14 @@ pub(crate) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool
         ),
         false,
     )];
+    if let Some(why) = &paths.no_programs {
+        let sentence = format!(
+            "not seen, perhaps: what happened while a CPU was idle, which perf leaves out; programs in the kernel, which \
+             see it, were not possible: {}",
+            clean(why)
+        );
+        told.push((sentence, true));
+    }
     told.push((format!("followed: {}", latency(&paths.latency)), false));
     if let Some((generator, check)) = paths.generator.as_ref().zip(check) {
         // Adding nothing makes what is rounded to nothing from below +0.0.

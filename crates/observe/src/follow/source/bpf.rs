@@ -72,6 +72,7 @@ impl Bpf {
         }
         let about = About {
             described,
+            no_programs: None,
             cpus: programs.cpus(),
             event_cost,
             closing: Places::of(&btf),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fingerpost_sys::bpf::closed::Places;
@@ -39,8 +40,9 @@ pub struct Window {
     pub events: Vec<Event>,
     /// Events that were lost; such a window is not followed.
     pub lost: u64,
-    /// Names of threads, as the kernel has them, that were seen so far.
-    pub names: HashMap<i32, String>,
+    /// Names of threads, as the kernel has them, that were seen so far: one map for all windows between which no thread
+    /// got a name, as a machine has thousands.
+    pub names: Arc<HashMap<i32, Arc<str>>>,
     /// Of a window that was opened because requests were under way for long: when those truly began whose arrivals are
     /// the first of its events.
     pub slow: Option<Vec<u64>>,
@@ -71,6 +73,8 @@ impl Window {
 pub struct About {
     /// How the events are had, in words, for the record.
     pub described: String,
+    /// Why programs in the kernel could not have them, where another way is taken in their place.
+    pub no_programs: Option<String>,
     /// CPUs whose events it has.
     pub cpus: usize,
     /// CPU seconds that an event costs the thread that causes it: measured, or what is usual where nothing could be
@@ -153,15 +157,15 @@ pub fn close(window: &mut Window, names: &mut Names) {
     window.events.retain(|e| e.time <= end);
     // Each CPU's events are in order, and those of equal times must stay so.
     window.events.sort_by_key(|e| e.time);
-    window.names.clone_from(&names.0);
+    window.names = names.0.clone();
     if names.0.len() > MOST_NAMES {
-        names.0.clear();
+        *names = Names::default();
     }
 }
 
 /// Names of threads that were seen so far.
 #[derive(Default)]
-pub struct Names(HashMap<i32, String>);
+pub struct Names(Arc<HashMap<i32, Arc<str>>>);
 
 impl Names {
     /// Keeps a name, which ends at its first zero byte.
@@ -174,8 +178,8 @@ impl Names {
                 .get(&tid)
                 .is_none_or(|known| known.as_bytes() != name)
         {
-            self.0
-                .insert(tid, String::from_utf8_lossy(name).into_owned());
+            // A map that a window has stays as it is.
+            Arc::make_mut(&mut self.0).insert(tid, String::from_utf8_lossy(name).into());
         }
     }
 }
@@ -310,6 +314,21 @@ mod tests {
             Ok([bare * 1e-9, recorded * 1e-9])
         });
         (cost.unwrap(), left.len())
+    }
+
+    #[test]
+    fn windows_share_the_names_until_a_thread_gets_another() {
+        let (mut names, mut windows) = (Names::default(), [(); 3].map(|()| Window::default()));
+        (1..4000).for_each(|tid| names.learn(tid, b"worker\0"));
+        close(&mut windows[0], &mut names);
+        (1..4000).for_each(|tid| names.learn(tid, b"worker\0"));
+        close(&mut windows[1], &mut names);
+        names.learn(7, b"renamed");
+        close(&mut windows[2], &mut names);
+        let [a, b, c] = windows.map(|w| w.names);
+        assert!(Arc::ptr_eq(&a, &b) && !Arc::ptr_eq(&b, &c));
+        assert_eq!((&*a[&7], &*c[&7], c.len()), ("worker", "renamed", 3999));
+        assert!(Arc::ptr_eq(&a[&8], &c[&8]), "and a name is kept once");
     }
 
     #[test]

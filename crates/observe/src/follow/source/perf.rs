@@ -42,6 +42,7 @@ impl Perf {
         }
         let about = About {
             described,
+            no_programs: None,
             cpus: rings.cpus(),
             event_cost,
             closing: None,
@@ -53,6 +54,17 @@ impl Perf {
             most_events,
             about,
         })
+    }
+}
+
+impl Perf {
+    /// The same, opened because programs in the kernel could not be: says so with what it tells of itself.
+    pub fn instead_of_programs(self, why: String) -> Perf {
+        let about = About {
+            no_programs: Some(why),
+            ..self.about
+        };
+        Perf { about, ..self }
     }
 }
 
