@@ -14,7 +14,8 @@ pub fn look() -> (String, Totals) {
     let rules = audit::rules().map_err(|e| format!("the audit does not answer: {e}"));
     let programs = attached::tracing_programs()
         .map_err(|e| format!("programs in the kernel are not told: {e}"));
-    told(&tracefs::switched_on(), &rules, &programs)
+    let on = tracefs::switched_on().map_err(|e| e.to_string());
+    told(&on, &rules, &programs)
 }
 
 /// How it was seen, with what could not be, and the totals of what could.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::procfs::parse_list;
 use crate::procfs::process::Stat;
@@ -72,6 +73,20 @@ pub struct Was {
     pub had: To,
 }
 
+/// Why threads cannot be looked at to be given back what they had.
+#[derive(Debug, Error)]
+pub enum LookError {
+    /// None was there.
+    #[error("the server's threads could not be looked at")]
+    None,
+    /// There are more than [`MOST`].
+    #[error("the server has more than {MOST} threads")]
+    TooMany,
+    /// No random number could be had.
+    #[error("no mark could be made: {0}")]
+    NoMark(io::Error),
+}
+
 /// Threads as they were before a change: what gives it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
@@ -90,8 +105,8 @@ impl Before {
     /// Looks at all threads of these processes and of their descendants.
     ///
     /// # Errors
-    /// A sentence, where there are none or more than [`MOST`].
-    pub fn look(pids: &[i32], to: To) -> Result<Before, String> {
+    /// There are none, or more than [`MOST`].
+    pub fn look(pids: &[i32], to: To) -> Result<Before, LookError> {
         let all = with_descendants(pids);
         let threads = all
             .iter()
@@ -101,8 +116,8 @@ impl Before {
             .take(MOST + 1)
             .collect();
         match was.len() {
-            0 => Err("the server's threads could not be looked at".to_owned()),
-            n if n > MOST => Err(format!("the server has more than {MOST} threads")),
+            0 => Err(LookError::None),
+            n if n > MOST => Err(LookError::TooMany),
             _ => Ok(Before {
                 boot: child::boot_id(),
                 kin: Kin::of(&was.iter().map(|w| w.pid).collect())?,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
+use thiserror::Error;
 
 use crate::system::there;
 
@@ -72,16 +73,16 @@ pub fn parse_format(text: &str) -> Option<Tracepoint> {
 /// is in: nothing of the system is changed.
 ///
 /// # Errors
-/// One sentence that says which file could not be read and why.
-pub fn find(names: &[&str]) -> Result<Vec<Option<Tracepoint>>, String> {
+/// Which file could not be read, and why.
+pub fn find(names: &[&str]) -> Result<Vec<Option<Tracepoint>>, TracefsError> {
     let names: Vec<String> = names.iter().map(|s| (*s).to_owned()).collect();
     mounted(move |mount| read_all(mount, &names.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
 /// Reads something of tracefs where it is mounted, else where a passing thread mounts it for itself.
 fn mounted<T: Send + 'static>(
-    read: impl FnOnce(&Path) -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
+    read: impl FnOnce(&Path) -> Result<T, TracefsError> + Send + 'static,
+) -> Result<T, TracefsError> {
     if let Some(mount) = MOUNTS
         .map(Path::new)
         .into_iter()
@@ -92,18 +93,35 @@ fn mounted<T: Send + 'static>(
     let thread = std::thread::Builder::new()
         .name("tracefs".into())
         .spawn(move || {
-            mount_privately().map_err(|e| {
-                format!(
-                    "tracefs is not mounted at {} and cannot be mounted: {e}",
-                    MOUNTS[0]
-                )
-            })?;
+            mount_privately().map_err(TracefsError::NotMounted)?;
             read(Path::new(MOUNTS[0]))
         });
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(result)) => result,
-        _ => Err("tracefs could not be read".into()),
+        _ => Err(TracefsError::NoThread),
     }
+}
+
+/// Why tracefs cannot be read.
+#[derive(Debug, Error)]
+pub enum TracefsError {
+    /// It is not mounted, and the kernel does not mount it.
+    #[error("tracefs is not mounted at {} and cannot be mounted: {0}", MOUNTS[0])]
+    NotMounted(io::Error),
+    /// A file of it cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// A file does not describe a tracepoint as the kernel does.
+    #[error("{} is not the description of a tracepoint", .0.display())]
+    NoFormat(PathBuf),
+    /// The thread that mounts it could not be started, or did not end in order.
+    #[error("tracefs could not be read")]
+    NoThread,
 }
 
 /// What others have switched on in tracefs.
@@ -131,14 +149,14 @@ const OF_FAULTS: [&str; 7] = [
 /// apart.
 ///
 /// # Errors
-/// One sentence that says which file could not be read and why.
-pub fn switched_on() -> Result<SwitchedOn, String> {
+/// Which file could not be read, and why.
+pub fn switched_on() -> Result<SwitchedOn, TracefsError> {
     mounted(switched_on_in)
 }
 
-fn switched_on_in(mount: &Path) -> Result<SwitchedOn, String> {
+fn switched_on_in(mount: &Path) -> Result<SwitchedOn, TracefsError> {
     let read = |path: PathBuf| {
-        fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+        fs::read_to_string(&path).map_err(|error| TracefsError::Unreadable { path, error })
     };
     let instances = fs::read_dir(mount.join("instances"))
         .into_iter()
@@ -171,14 +189,16 @@ fn costs(event: &str) -> bool {
     !event.is_empty() && !OF_FAULTS.contains(&group) && !OF_FAULTS.contains(&event)
 }
 
-fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, String> {
+fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, TracefsError> {
     let read = |name: &&str| {
         let path: PathBuf = mount.join("events").join(name).join("format");
-        let text = there(fs::read_to_string(&path))
-            .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-        let wrong = || format!("{} is not the description of a tracepoint", path.display());
-        text.map(|text| parse_format(&text).ok_or_else(wrong))
-            .transpose()
+        match there(fs::read_to_string(&path)) {
+            Err(error) => Err(TracefsError::Unreadable { path, error }),
+            Ok(None) => Ok(None),
+            Ok(Some(text)) => parse_format(&text)
+                .map(Some)
+                .ok_or(TracefsError::NoFormat(path)),
+        }
     };
     names.iter().map(read).collect()
 }
@@ -273,16 +293,17 @@ mod tests {
         instance("", "sched:sched_switch\nuprobes:malloc\n", "function\n");
         instance("instances/mine", "raw_syscalls:sys_enter\n", "nop\n");
         assert_eq!(
-            switched_on_in(dir.path()),
-            Ok(SwitchedOn {
+            switched_on_in(dir.path()).unwrap(),
+            SwitchedOn {
                 events: 3,
                 tracers: 1
-            })
+            }
         );
         fs::remove_file(dir.path().join("set_event")).unwrap();
         assert!(
             switched_on_in(dir.path())
                 .unwrap_err()
+                .to_string()
                 .contains("set_event"),
             "what cannot be read is not nothing"
         );

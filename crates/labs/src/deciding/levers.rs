@@ -445,7 +445,7 @@ fn step(act: &Act) -> Result<(Undo, Make<'_>), String> {
             )
         }
         Act::Threads(pids, to) => {
-            let before = Before::look(pids, to.clone())?;
+            let before = Before::look(pids, to.clone()).map_err(|e| e.to_string())?;
             let undo = Undo::Threads {
                 before: before.clone(),
             };

@@ -270,7 +270,7 @@ impl Whole {
     /// kernel's trampolines (false) or by probes (true).
     fn by(answering: &Answering, tracepoints: bool, probes: &[bool]) -> Result<Whole, String> {
         first_pid_namespace()?;
-        let btf = Btf::read()?;
+        let btf = Btf::read().map_err(|e| e.to_string())?;
         let (mut always, mut lacking) = (Vec::new(), Vec::new());
         for w in WANTED.iter().filter(|w| counts(w.kind)) {
             let used = tracepoints || w.kind == Kind::State;
@@ -294,7 +294,7 @@ impl Whole {
             tables: vec!["connections", "before", "sums", "places", "names", "wanted"],
             ..Wanted::default()
         };
-        let attached = Attached::new(&btf, &OBJECT.0, &wanted)?;
+        let attached = Attached::new(&btf, &OBJECT.0, &wanted).map_err(|e| e.to_string())?;
         let mut described = "every request counted in the kernel".to_owned();
         if let Some(way) = attached.way().and_then(|way| WAYS.get(way)) {
             described += &format!(", by {way}");

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::error::BpfError;
+
 /// Types of the running kernel.
 pub struct Btf {
     bytes: Vec<u8>,
@@ -40,12 +42,14 @@ impl Btf {
     /// Reads the running kernel's.
     ///
     /// # Errors
-    /// One sentence.
-    pub fn read() -> Result<Btf, String> {
+    /// They cannot be read, or are of a kind that is not known.
+    pub fn read() -> Result<Btf, BpfError> {
         let path = Path::new("/sys/kernel/btf/vmlinux");
-        let bytes = fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-        Btf::parse(bytes)
-            .ok_or_else(|| format!("{} is not the description of types", path.display()))
+        let bytes = fs::read(path).map_err(|error| BpfError::Unreadable {
+            path: path.to_owned(),
+            error,
+        })?;
+        Btf::parse(bytes).ok_or_else(|| BpfError::NoTypes(path.to_owned()))
     }
 
     /// Takes a description apart: a header, types one after the other, and their names.

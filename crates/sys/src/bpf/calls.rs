@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::error::BpfError;
 use crate::system::done;
 
 pub(super) const MAP_CREATE: libc::c_long = 0;
@@ -118,7 +119,7 @@ pub(super) fn freeze(map: &OwnedFd) -> io::Result<()> {
 }
 
 /// Loads a program for a tracepoint, by the number of its type.
-pub(super) fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, String> {
+pub(super) fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, BpfError> {
     load_as(name, code, PROGRAM_TRACING, ATTACH_TRACEPOINT, target)
 }
 
@@ -129,7 +130,7 @@ pub(super) fn load_as(
     kind: u32,
     attached: u32,
     target: u32,
-) -> Result<OwnedFd, String> {
+) -> Result<OwnedFd, BpfError> {
     let mut attributes = to_load(kind, code);
     attributes[8] = u64::from(attached) << 32;
     attributes[13] = u64::from(target) << 32;
@@ -153,7 +154,9 @@ pub(super) fn load_as(
             !l.trim().is_empty() && !counts.iter().any(|count| l.starts_with(count))
         })
         .unwrap_or_default();
-    Err(format!(
-        "the kernel refused the program for {name}: {error} ({reason})"
-    ))
+    Err(BpfError::Unverified {
+        name: name.to_owned(),
+        error,
+        reason: reason.to_owned(),
+    })
 }

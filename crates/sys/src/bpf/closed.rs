@@ -11,6 +11,7 @@ use super::code::{
     ADD, AND, Code, JUMP, JUMP_IF_EQUAL, JUMP_IF_NOT_EQUAL, JUMP_IF_NOT_EQUAL_32, LOAD16, LOAD64,
     Place,
 };
+use super::error::BpfError;
 
 const POINT: &str = "inet_sock_set_state";
 /// `TCP_CLOSE`, in which each connection ends.
@@ -87,15 +88,15 @@ impl Places {
     /// Begins to count the connections to these ports of a network name space ([`crate::network::namespace`]).
     ///
     /// # Errors
-    /// One sentence: what the kernel did not allow, or how many ports there may be.
-    pub fn count(&self, ports: &[u16], namespace: u32) -> Result<Closed, String> {
-        let failed = |e: io::Error| format!("closed connections cannot be counted: {e}");
+    /// What the kernel did not allow, or how many ports there may be.
+    pub fn count(&self, ports: &[u16], namespace: u32) -> Result<Closed, BpfError> {
         if ports.is_empty() || ports.len() > MOST_PORTS {
-            let asked = ports.len();
-            return Err(format!(
-                "closed connections are counted at 1 to {MOST_PORTS} ports, and not at {asked}"
-            ));
+            return Err(BpfError::Ports {
+                asked: ports.len(),
+                most: MOST_PORTS,
+            });
         }
+        let failed = BpfError::Uncounted;
         let counts =
             map(MAP_ARRAY, [4, size_of::<[u64; 2]>() as u32, 1], 0, None).map_err(failed)?;
         let program = load(
@@ -207,7 +208,7 @@ mod tests {
             places
                 .clone()
                 .map_err(str::to_owned)
-                .and_then(|p| p.count(&[1, port], namespace))
+                .and_then(|p| p.count(&[1, port], namespace).map_err(|e| e.to_string()))
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let other = TcpListener::bind("127.0.0.1:0").unwrap();

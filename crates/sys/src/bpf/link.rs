@@ -8,6 +8,7 @@ use super::btf::Btf;
 use super::calls::{
     ATTACH_TRACEPOINT, PROGRAM_TRACING, RAW_TRACEPOINT_OPEN, command, descriptor, load_as,
 };
+use super::error::BpfError;
 use super::object::Object;
 use crate::trace::{ANY, attributes, ioctl, perf_event_open, switch};
 
@@ -49,12 +50,12 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn load(object: &Object, btf: &Btf, point: &Point) -> Result<Program, String> {
+    pub(super) fn load(object: &Object, btf: &Btf, point: &Point) -> Result<Program, BpfError> {
         let program = match *point {
             Point::Tracepoint(name) => {
                 let target = btf
                     .tracepoint(name)
-                    .ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
+                    .ok_or_else(|| BpfError::Unknown(format!("tracepoint {name}")))?;
                 let code = object.code(&format!("tp_btf/{name}"))?;
                 load_as(name, &code, PROGRAM_TRACING, ATTACH_TRACEPOINT, target)?
             }
@@ -70,9 +71,9 @@ impl Program {
                 match way {
                     None => load_as(function, &code, PROGRAM_PROBE, 0, 0)?,
                     Some(way) => {
-                        let target = btf.function(function).ok_or_else(|| {
-                            format!("this kernel's types have no function {function}")
-                        })?;
+                        let target = btf
+                            .function(function)
+                            .ok_or_else(|| BpfError::Unknown(format!("function {function}")))?;
                         load_as(function, &code, PROGRAM_TRACING, way, target)?
                     }
                 }
@@ -85,13 +86,12 @@ impl Program {
     }
 
     /// Attaches it for as long as the answer is kept.
-    pub(super) fn attach(&self) -> Result<OwnedFd, String> {
-        let name = match self.point {
+    pub(super) fn attach(&self) -> Result<OwnedFd, BpfError> {
+        let to = || match self.point {
             Point::Tracepoint(name) => format!("tracepoint {name}"),
             Point::Function { function, .. } => format!("function {function}"),
         };
-        let refused =
-            |e: std::io::Error| format!("a program cannot be attached to the {name}: {e}");
+        let refused = |error| BpfError::Detached { to: to(), error };
         match self.point {
             Point::Function {
                 section, function, ..

@@ -6,6 +6,7 @@ pub mod btf;
 mod calls;
 pub mod closed;
 pub mod code;
+mod error;
 mod link;
 pub mod names;
 pub mod object;
@@ -17,6 +18,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use self::btf::Btf;
 use self::calls::*;
+pub use self::error::BpfError;
 pub use self::link::Point;
 use self::link::Program;
 use self::object::{Object, Settings};
@@ -70,15 +72,15 @@ impl Programs {
     /// Loads these programs of an object. `bytes` is the size of one CPU's ring, rounded up to a power of two.
     ///
     /// # Errors
-    /// One sentence: what the kernel lacks, or did not allow.
+    /// What the kernel lacks, or did not allow.
     pub fn load(
         btf: &Btf,
         object: &[u8],
         wanted: &Wanted,
         cpus: &[usize],
         bytes: usize,
-    ) -> Result<Programs, String> {
-        let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
+    ) -> Result<Programs, BpfError> {
+        let failed = BpfError::Refused;
         let bytes = bytes
             .next_power_of_two()
             .max(crate::system::page_bytes() as usize);
@@ -89,7 +91,7 @@ impl Programs {
             .collect::<io::Result<Vec<_>>>()
             .map_err(failed)?;
         let (Some(first), Some(&last)) = (rings.first(), cpus.iter().max()) else {
-            return Err("no CPU is online".into());
+            return Err(BpfError::NoCpu);
         };
         let settings = Settings {
             constants: wanted.constants.clone(),
@@ -113,7 +115,7 @@ impl Programs {
                 (Err(_), Point::Tracepoint(name)) if wanted.optional.contains(name) => {
                     left_out.push(*name);
                 }
-                (Err(sentence), _) => return Err(sentence),
+                (Err(refused), _) => return Err(refused),
             }
         }
         let own = |name: &str| object.map(name)?.try_clone().map_err(failed);
@@ -227,9 +229,9 @@ impl Attached {
     /// Loads these programs of an object, and attaches them.
     ///
     /// # Errors
-    /// One sentence: what the kernel lacks, or did not allow.
-    pub fn new(btf: &Btf, object: &[u8], wanted: &Wanted) -> Result<Attached, String> {
-        let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
+    /// What the kernel lacks, or did not allow.
+    pub fn new(btf: &Btf, object: &[u8], wanted: &Wanted) -> Result<Attached, BpfError> {
+        let failed = BpfError::Refused;
         let settings = Settings {
             constants: wanted.constants.clone(),
             entries: wanted.entries.clone(),
@@ -248,7 +250,7 @@ impl Attached {
                 .tables
                 .iter()
                 .map(table)
-                .collect::<Result<_, String>>()?,
+                .collect::<Result<_, BpfError>>()?,
         })
     }
 
@@ -268,8 +270,8 @@ impl Attached {
 type Links = Vec<(Program, OwnedFd)>;
 
 /// Loads and attaches what is to be attached from the beginning, with the first of the ways that the kernel takes.
-fn attach(object: &Object, btf: &Btf, wanted: &Wanted) -> Result<(Links, Option<usize>), String> {
-    let attached = |points: &[Point]| -> Result<Links, String> {
+fn attach(object: &Object, btf: &Btf, wanted: &Wanted) -> Result<(Links, Option<usize>), BpfError> {
+    let attached = |points: &[Point]| -> Result<Links, BpfError> {
         let one = |point: &Point| {
             let made = Program::load(object, btf, point)
                 .and_then(|program| program.attach().map(|link| (program, link)));
@@ -285,12 +287,12 @@ fn attach(object: &Object, btf: &Btf, wanted: &Wanted) -> Result<(Links, Option<
                 always.extend(more);
                 return Ok((always, Some(number)));
             }
-            Err(sentence) => refused.push(sentence),
+            Err(why) => refused.push(why),
         }
     }
     if refused.is_empty() {
         Ok((always, None))
     } else {
-        Err(refused.join("; "))
+        Err(BpfError::NoWay(refused))
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use super::{MOST, To, changed_threads, processes, until_none};
+use super::{LookError, MOST, To, changed_threads, processes, until_none};
 use crate::cgroup::members;
 use crate::procfs::process::{Stat, Status};
 use crate::random::random_name;
@@ -48,9 +48,9 @@ impl Kin {
     /// Those of these processes, beginning now.
     ///
     /// # Errors
-    /// A sentence: no random number could be had.
-    pub(super) fn of(pids: &BTreeSet<i32>) -> Result<Kin, String> {
-        let name = random_name("").map_err(|e| format!("no mark could be made: {e}"))?;
+    /// No random number could be had.
+    pub(super) fn of(pids: &BTreeSet<i32>) -> Result<Kin, LookError> {
+        let name = random_name("").map_err(LookError::NoMark)?;
         let mark = child::mark_limit(name.as_ref());
         let mut kin = Kin {
             since: ticks_now(),

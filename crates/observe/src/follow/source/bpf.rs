@@ -51,7 +51,7 @@ impl Bpf {
     /// One sentence that says why this is not possible here.
     pub fn open(most_events: usize) -> Result<Bpf, String> {
         flow::first_pid_namespace()?;
-        let btf = Btf::read()?;
+        let btf = Btf::read().map_err(|e| e.to_string())?;
         let cpus = flow::cpus()?;
         let chosen = programs::choose(&btf, &flow::own_threads())?;
         let event_cost = calibrate(&btf, &cpus)?;
@@ -61,7 +61,8 @@ impl Bpf {
             &chosen.programs,
             &cpus,
             flow::ring_bytes(cpus.len()),
-        )?;
+        )
+        .map_err(|e| e.to_string())?;
         let mut described = "programs in the kernel (eBPF)".to_owned();
         if let Some(way) = programs.way().and_then(|way| programs::WAYS.get(way)) {
             described += &format!(", at sockets by {way}");
@@ -193,7 +194,8 @@ fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
     chosen.switched.retain(is_call);
     let calls = chosen.switched.len();
     chosen.ways.clear();
-    let mut programs = Programs::load(btf, programs::object(), &chosen, cpus, 1 << 20)?;
+    let mut programs = Programs::load(btf, programs::object(), &chosen, cpus, 1 << 20)
+        .map_err(|e| e.to_string())?;
     let switched = |e| format!("programs in the kernel cannot be switched on or off: {e}");
     flow::event_cost(calls, USUAL, || {
         programs.disable().map_err(switched)?;

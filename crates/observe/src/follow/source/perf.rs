@@ -31,7 +31,7 @@ impl Perf {
     pub fn open(most_events: usize) -> Result<Perf, String> {
         flow::first_pid_namespace()?;
         let names: Vec<&str> = WANTED.iter().map(|w| w.name).collect();
-        let found = tracefs::find(&names)?;
+        let found = tracefs::find(&names).map_err(|e| e.to_string())?;
         let mut decoder = Decoder::new(flow::partitions());
         let (points, missing) = resolve(&found, &mut decoder, &flow::own_threads())?;
         let event_cost = calibrate(&found)?;
