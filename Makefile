@@ -46,6 +46,7 @@ check: check-bpf
 	    print FILENAME ":" FNR ": not run as a test; say that it is text"; bad = 1 } } END { exit bad }' \
 	    $$(find crates -name '*.rs')
 	bench/circles
+	bench/names
 	@for file in $$(grep -rl target_arch crates --include='*.rs' | sed 's,^crates/,,'); do \
 	    grep -q "\`$$file\`" docs/release.md || { \
 	    echo "crates/$$file has code for an architecture, and docs/release.md does not name it" >&2; bad=1; }; \

@@ -42,7 +42,7 @@ const ASKS: [&str; 6] = [
 ];
 
 #[test]
-fn root_runs_no_program_that_others_put_into_a_directory_of_path() {
+fn root_runs_no_program_of_others_from_path() {
     fingerpost_testing::require!(root);
     let (base, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (trap, mark) = (base.path().join("trap"), base.path().join("ran"));

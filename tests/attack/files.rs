@@ -449,7 +449,7 @@ impl Drop for ReadOnly {
 }
 
 #[test]
-fn without_a_place_for_temporary_files_one_sentence_says_what_helps() {
+fn without_a_temporary_place_a_sentence_says_what_helps() {
     if !is_root() {
         return;
     }

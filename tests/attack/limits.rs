@@ -155,7 +155,7 @@ fn limited(home: &Home, limit: &str, words: &[&str]) -> Said {
 }
 
 #[test]
-fn a_limit_on_file_sizes_is_told_and_leaves_nothing_half_written() {
+fn a_limit_on_file_sizes_is_told_and_nothing_is_half_written() {
     let home = Home::new();
     home.write("x.json", run_text());
     home.write("r.html", "what was there");
@@ -245,7 +245,7 @@ fn with_processes(most: u32, home: &Home, words: &[&str]) -> Command {
 const UNUSED: u32 = 64_321;
 
 #[test]
-fn where_no_more_processes_can_be_had_measuring_says_so_in_one_sentence() {
+fn where_no_process_can_be_had_one_sentence_says_so() {
     // An ordinary user may have any number of processes already.
     if !is_root() {
         return;

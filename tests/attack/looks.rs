@@ -178,7 +178,7 @@ fn expressions_that_lead_nowhere_are_left_out() {
 }
 
 #[test]
-fn a_name_that_stands_for_a_very_long_one_is_cut_and_the_record_can_be_read() {
+fn a_name_that_stands_for_a_very_long_one_is_cut() {
     let Some((_, names)) = beside_honest(&["bomb"], None) else {
         return;
     };
@@ -214,7 +214,7 @@ fn a_file_system_that_does_not_answer_keeps_nobody_waiting() {
 }
 
 #[test]
-fn a_file_of_somebody_elses_is_not_taken_for_a_list_of_functions() {
+fn somebody_elses_file_is_not_taken_for_a_list_of_functions() {
     if !is_root() {
         return;
     }
@@ -238,7 +238,7 @@ fn a_file_of_somebody_elses_is_not_taken_for_a_list_of_functions() {
 }
 
 #[test]
-fn who_listens_is_found_beside_processes_with_very_many_descriptors() {
+fn who_listens_is_found_beside_very_many_descriptors() {
     if !is_root() {
         return;
     }

@@ -125,7 +125,7 @@ fn a_journal_that_another_user_prepared_is_not_undone() {
 }
 
 #[test]
-fn a_temporary_directory_of_another_user_is_refused_and_links_in_it_are_not_followed() {
+fn another_users_temporary_directory_is_refused() {
     if !is_root() {
         return;
     }
@@ -388,7 +388,7 @@ fn a_strangers_process_group_is_not_killed() {
 }
 
 #[test]
-fn journals_that_are_too_long_or_not_ours_are_kept_and_change_nothing() {
+fn journals_too_long_or_not_ours_are_kept_and_change_nothing() {
     if !is_root() {
         return;
     }
@@ -450,7 +450,7 @@ fn mutated(text: &[u8], chance: &mut fastrand::Rng) -> Vec<u8> {
 }
 
 #[test]
-fn writing_a_file_into_another_users_directory_follows_none_of_the_links_there() {
+fn writing_into_another_users_directory_follows_no_link() {
     if !is_root() {
         return;
     }

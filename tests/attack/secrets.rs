@@ -183,7 +183,7 @@ fn silent_server() -> (u16, Connections) {
 }
 
 #[test]
-fn no_process_that_we_start_has_the_password_where_others_can_read_it() {
+fn no_started_process_shows_the_password_to_others() {
     let (port, connections) = silent_server();
     for scheme in ["mysql", "postgres"] {
         let home = Home::new();
@@ -224,7 +224,7 @@ fn no_process_that_we_start_has_the_password_where_others_can_read_it() {
 }
 
 #[test]
-fn what_failed_and_what_was_refused_is_told_without_the_password() {
+fn what_failed_or_was_refused_is_told_without_the_password() {
     let home = Home::new();
     for words in [
         &[
@@ -303,7 +303,7 @@ fn web_server() -> u16 {
 }
 
 #[test]
-fn rows_of_a_server_of_ones_own_do_not_tell_the_token_in_its_address() {
+fn rows_of_ones_own_server_do_not_tell_its_addresss_token() {
     let home = Home::new();
     let url = format!(
         "url=http://127.0.0.1:{}/x?token={SECRET}&page=1",

@@ -283,7 +283,7 @@ fn control_characters_in_the_name_of_a_unit_reach_no_terminal() {
 }
 
 #[test]
-fn files_that_others_prepared_do_not_make_a_directory_unwritable() {
+fn files_of_others_do_not_make_a_directory_unwritable() {
     let (home, tmp) = (Home::new(), tempfile::tempdir().unwrap());
     fs::set_permissions(tmp.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     // The shell becomes the program, so that its number is known before.

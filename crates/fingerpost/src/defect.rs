@@ -68,7 +68,7 @@ mod tests {
     const PANICS: &str = "FINGERPOST_TEST_PANICS";
 
     #[test]
-    fn a_panic_of_any_thread_ends_the_process_with_a_sentence_and_its_status() {
+    fn a_panic_of_any_thread_ends_the_process_with_a_sentence() {
         if std::env::var_os(PANICS).is_some() {
             ends_with(BROKE_OFF);
             let _ = std::thread::spawn(|| panic!("for a test")).join();

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_of_probes_is_measured_with_the_primitives_of_its_family() {
+    fn a_lab_of_probes_is_measured_with_its_familys_primitives() {
         let plan = resolve_words(&["memory"], &[]).unwrap();
         for name in [
             "memory.latency",
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_and_settings_are_usage_errors_that_say_what_there_is() {
+    fn unknown_names_and_settings_are_usage_errors_with_a_list() {
         let error = |names: &[&str], settings: &[&str]| {
             resolve_words(names, settings).err().unwrap().to_string()
         };

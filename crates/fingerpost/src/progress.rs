@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_as_done_stays_so_and_the_end_is_not_told_before_it() {
+    fn what_is_told_as_done_stays_so_and_the_end_comes_last() {
         let advance = Advance::default();
         let told: Vec<u64> = [0.0, 0.3, 0.1, f64::NAN, 0.5, -1.0, 0.9999, 1.0, 7.0, 0.2]
             .map(|share| advance.to(share))

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_is_settled_with_the_memory_and_the_caches_of_its_rows() {
+    fn a_launch_is_settled_with_its_rows_memory_and_caches() {
         let launch = |pressure: &str, placement: &str, seconds: f64| {
             let params = Params::new()
                 .with("app", "sh")
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_gets_the_time_that_its_way_to_take_turns_needs_unless_one_is_given() {
+    fn a_lab_gets_the_time_that_its_turns_need_unless_given_one() {
         let lab = |name: &str| fingerpost_labs::courses().find(|lab| lab.name == name);
         assert_eq!(
             [lab("database"), lab("launch"), None].map(|lab| time(None, lab)),
@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_that_cannot_be_measured_here_are_refused_with_what_to_do() {
+    fn sides_that_cannot_be_measured_are_refused_with_advice() {
         let side = |hostname: &str| {
             let mut of = run(Params::new().with("clients", 8), 100.0);
             of.host.hostname = hostname.into();

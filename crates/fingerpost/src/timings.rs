@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_with_rows_for_one_and_two_pages_can_be_timed_and_others_are_named() {
+    fn ways_with_rows_for_one_and_two_pages_can_be_timed() {
         assert_eq!(rows("mmap").unwrap().len(), 4);
         assert!(rows("nosuch").err().unwrap().to_string().contains("nosuch"));
         // It takes 256 pages at least, so its four timings cannot be.

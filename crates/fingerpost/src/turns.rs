@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_of_a_pair_follow_each_other_in_an_order_that_changes() {
+    fn stretches_of_a_pair_follow_each_other_in_changing_order() {
         let (done, told) = course([40, 40]);
         for (n, pair) in done.chunks(2).enumerate() {
             assert_eq!(

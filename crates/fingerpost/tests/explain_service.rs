@@ -173,7 +173,7 @@ fn record(home: &Home, path: &str) -> Value {
 }
 
 #[test]
-fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
+fn a_services_requests_are_counted_and_shares_are_the_whole() {
     let _alone = alone();
     let (home, server) = (Home::with(&[]), Server::start());
     let (said, account) = server.load(|| {
@@ -358,7 +358,7 @@ fn requests_with_a_connection_each_are_all_counted() {
 }
 
 #[test]
-fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record() {
+fn waits_are_told_each_second_and_stacks_are_in_the_record() {
     let _alone = alone();
     let (home, server) = (Home::with(&[]), Server::start());
     let words = [
@@ -440,7 +440,7 @@ fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record
 }
 
 #[test]
-fn without_the_kernels_events_the_threads_are_told_and_nothing_is_confirmed() {
+fn without_the_kernels_events_nothing_is_confirmed() {
     let _alone = alone();
     let (home, server) = (Home::with(&[]), Server::start());
     let pid = server.child.id().to_string();
@@ -592,7 +592,7 @@ impl Drop for Neighbour {
 }
 
 #[test]
-fn a_neighbour_that_the_user_names_is_held_for_moments_and_goes_on_and_the_run_keeps_the_answer() {
+fn a_named_neighbour_is_held_for_moments_and_goes_on() {
     let _alone = alone();
     fingerpost_testing::require!(root);
     let (home, server, neighbour) = (Home::with(&[]), Server::start(), Neighbour::start());
@@ -654,7 +654,7 @@ fn a_neighbour_that_the_user_names_is_held_for_moments_and_goes_on_and_the_run_k
 }
 
 #[test]
-fn a_neighbour_goes_on_when_the_command_is_killed_while_it_is_held() {
+fn a_neighbour_goes_on_when_the_command_is_killed() {
     let _alone = alone();
     fingerpost_testing::require!(root);
     let (home, server, neighbour) = (Home::with(&[]), Server::start(), Neighbour::start());

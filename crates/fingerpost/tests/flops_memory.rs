@@ -156,7 +156,7 @@ fn flags_are_settled_and_a_records_own_compiler_is_not_run() {
 }
 
 #[test]
-fn a_compiler_that_is_named_and_fails_is_a_failed_row_with_its_first_error_line() {
+fn a_named_compiler_that_fails_is_a_row_with_its_first_error() {
     fingerpost_testing::require!("cc");
     let home = Home::with(&[]);
     let words = [
@@ -227,7 +227,7 @@ fn flags_of_the_user_make_rows_of_their_own() {
 }
 
 #[test]
-fn memory_measures_latency_and_bandwidth_and_draws_the_staircase() {
+fn memory_measures_latency_and_bandwidth_as_a_staircase() {
     let home = Home::with(&[]);
     // How many rows a time is enough for is the machine's matter, and that of what else it does; no row fails in any.
     let fails = |row: &&Measurement| {
@@ -267,7 +267,7 @@ fn memory_measures_latency_and_bandwidth_and_draws_the_staircase() {
 }
 
 #[test]
-fn a_range_larger_than_the_machine_is_skipped_and_a_senseless_stride_is_said() {
+fn a_range_beyond_the_machine_is_skipped_and_a_bad_stride_said() {
     let home = Home::with(&[]);
     let (_, run) = run(
         &home,

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_is_a_row_and_an_interrupted_sweep_says_what_is_left() {
+    fn every_host_is_a_row_and_an_interrupted_sweep_says_the_rest() {
         let home = tempfile::tempdir().unwrap();
         let made = sweep(&home.path().join("s"));
         made.fail("n1", "no route\u{1b}[1m").unwrap();
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_record_and_a_strange_name_are_refused_and_leave_nothing() {
+    fn half_a_record_and_a_strange_name_are_refused() {
         let home = tempfile::tempdir().unwrap();
         let sweep = sweep(&home.path().join("s"));
         let packed = slim::pack(&slim::slim(fixture::run())).unwrap();

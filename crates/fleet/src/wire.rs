@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_lacks_a_line_has_a_changed_one_or_none_is_a_failure() {
+    fn a_record_with_a_missing_or_changed_line_is_a_failure() {
         let sent = lines("n1", &[1; 2000]);
         let failed =
             |lines: &[String]| matches!(collect(lines).first(), Some((_, Answer::Failed(_))));

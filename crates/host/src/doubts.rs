@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_above_the_cpus_is_none_and_the_heaviest_doubt_comes_first() {
+    fn a_quota_above_the_cpus_is_none_and_heavy_doubts_come_first() {
         let mut host = good();
         host.cgroup.cpu_quota = Some(8.0);
         assert_eq!(doubts(&host), []);

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_course_without_steps_and_one_whose_steps_are_all_left_out_is_over() {
+    fn a_course_without_steps_or_with_all_left_out_is_over() {
         assert_eq!(
             Interleaved::new(0, None, Extent::rounds(3)).next(false),
             None

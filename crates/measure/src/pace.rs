@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn where_few_kept_it_the_least_slowed_are_taken_and_it_is_told_by_how_much_they_were() {
+    fn where_few_kept_it_the_least_slowed_are_taken_and_told() {
         let mut all = vec![process(1.0, &[4000.0]), process(1.1, &[4000.0])];
         all.extend((0..20).map(|i| process(1.2, &[4200.0 + 10.0 * f64::from(i)])));
         let paces = paces_of(&all);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_of_which_one_half_was_slowed_is_left_out_on_both_sides() {
+    fn a_pair_with_a_slowed_half_is_left_out_on_both_sides() {
         let side = |slow: usize, ns: f64| {
             (0..8)
                 .map(|i| process(1.0, &[if i == slow { 2.0 * ns } else { ns }]))
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn one_slowed_process_among_the_few_is_told_though_most_kept_the_pace() {
+    fn a_slowed_process_among_few_is_told_though_most_kept_pace() {
         let mut few: Vec<Process> = [4000.0, 4000.0, 4000.0, 4000.0, 4400.0]
             .iter()
             .map(|ns| process(1.0, &[*ns]))
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_a_partner_is_set_beside_its_own_row_and_its_worst_cpu_counts() {
+    fn a_process_with_a_partner_is_beside_its_own_row() {
         let run = paces_of(&[
             process(1.0, &[4000.0]),
             process(1.0, &[4000.0]),

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_beside_a_slowed_cpu_are_excluded_where_the_pace_matters() {
+    fn pairs_beside_a_slowed_cpu_are_excluded_where_pace_matters() {
         let excluded = |center: Center| {
             let mut machine = Drifting {
                 now: Duration::ZERO,

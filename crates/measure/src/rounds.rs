@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_of_the_processes_that_kept_the_pace_where_the_pace_matters() {
+    fn figures_are_of_processes_that_kept_pace_where_it_matters() {
         let mut paces = vec![4000.0; 8];
         paces.extend((0..32).map(|i| 6000.0 + 10.0 * f64::from(i)));
         let quarter = Center::MEDIAN.across_good_quarter(fingerpost_record::Better::Lower);
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn every_job_is_measured_from_the_beginning_of_the_run_to_its_end() {
+    fn every_job_is_measured_from_the_runs_beginning_to_its_end() {
         let mut rng = fastrand::Rng::with_seed(9);
         let mut m = mock(move |job, _| {
             samples(if job == 3 {
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_hung_is_not_waited_for_when_base_rounds_are_planned() {
+    fn a_hung_job_is_not_waited_for_in_planning_base_rounds() {
         let mut rng = fastrand::Rng::with_seed(3);
         let mut m = mock(move |job, _| match job {
             0 => Slice::Hung("did not end within 4 s".into()),
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_takes_too_long_for_the_time_that_is_left_does_not_keep_others_out() {
+    fn a_job_too_long_for_the_time_left_keeps_no_other_out() {
         let states = [10.0, 1.0, 1.0].map(|spread| JobState {
             estimate: Some(Estimate {
                 value: 100.0,

@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_of_other_processes_is_missing_and_not_zero() {
+    fn what_cannot_be_read_of_others_is_missing_and_not_zero() {
         let hz = ticks_per_second();
         let take = |init_io, dd_ticks, dd_io| {
             machine_of(&[

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn untouched_is_what_was_freed_so_or_was_old_when_the_window_ended() {
+    fn untouched_is_what_was_freed_so_or_old_at_the_windows_end() {
         let mut made = Made::default();
         made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, PAGE], 0x10_0000)
             .call(libc::SYS_munmap, [0x10_0000, PAGE], 0);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_left_out_and_a_kernel_that_tells_no_fault_tells_nothing() {
+    fn others_are_left_out_and_without_faults_nothing_is_told() {
         let mut made = Made::default();
         made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, PAGE], 0x10_0000);
         assert!(made.totals(1 << 30).is_empty());

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_connections_receive_is_counted_whether_they_stay_come_or_close() {
+    fn received_bytes_are_counted_of_staying_and_closing_alike() {
         use std::io::{Read, Write};
         use std::net::{TcpListener, TcpStream};
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

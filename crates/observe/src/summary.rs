@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_follow_what_is_known_exactly_and_not_the_time_that_tracing_stretched() {
+    fn counts_follow_what_is_known_exactly_not_stretched_time() {
         let traced = Traced {
             calls: [(
                 libc::SYS_getppid,
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_asks_for_requests_serves_though_it_never_waits_for_one() {
+    fn a_thread_that_asks_for_requests_serves_though_it_never_waits() {
         let mut waits = [0.0; Wait::ALL.len()];
         waits[Wait::Disk as usize] = 1.0;
         let counters = Counters {

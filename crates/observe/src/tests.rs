@@ -383,7 +383,7 @@ fn asked(of: &[&str]) -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn every_total_that_a_verdict_asks_for_is_written_by_an_observer() {
+fn every_total_that_a_verdict_asks_for_has_an_observer() {
     let (written, published) = (written(), published());
     let known = |name: &str| written.iter().chain(&published).any(|w| fits(name, w));
     assert!(

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_others_could_open_is_replaced_unless_we_have_it_locked() {
+    fn one_that_others_could_open_is_replaced_unless_locked_by_us() {
         let (_dir, database) = setup();
         let file = path(&database, "-lock");
         fs::write(&file, "").unwrap();

@@ -336,7 +336,7 @@ fn an_import_replaces_only_when_told_and_leaves_links_out() {
 }
 
 #[test]
-fn a_path_too_long_for_a_flat_key_of_lmdb_is_refused_with_a_reason() {
+fn a_path_too_long_for_lmdbs_flat_key_is_refused() {
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().join("site");
     let long = [&"d".repeat(200), &"e".repeat(200), &"f".repeat(200)]
@@ -392,7 +392,7 @@ fn no_file_of_locks_can_be_opened_by_others() {
 }
 
 #[test]
-fn a_writer_and_readers_of_redb_exclude_each_other_and_say_who_it_is() {
+fn a_writer_and_readers_of_redb_exclude_each_other() {
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().join("site");
     sample(&dir);

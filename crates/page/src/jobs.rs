@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_keep_their_place_with_their_latest_values_and_are_no_more_than_so_many() {
+    fn rows_keep_their_place_with_their_latest_values_up_to_a_most() {
         let (jobs, words) = shell("exit 0");
         jobs.start("a test", &words, false).unwrap();
         let mut state = wait_for(&jobs, |s| s.phase == Phase::Ended);
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_measurement_is_told_of_the_first_and_stopping_ends_it() {
+    fn a_second_measurement_is_told_of_the_first_until_it_stops() {
         let (jobs, words) = shell(
             "trap 'echo stopped >&2; exit 3' TERM; echo ready >&2; while :; do sleep 0.05; done",
         );
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_kept_with_its_names_cleaned_and_its_numbers_bounded() {
+    fn a_budget_is_kept_with_cleaned_names_and_bounded_numbers() {
         let part = LivePart {
             name: "with \u{1b}[2Jx".into(),
             all: 7.0,
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_ends_when_nobody_watches_and_only_its_own_tab_stops_it() {
+    fn what_goes_on_ends_unwatched_and_only_its_tab_stops_it() {
         let (mut jobs, words) =
             shell("trap 'exit 3' TERM; while :; do echo round >&2; sleep 0.05; done");
         let number = jobs.start("a loop", &words, true).unwrap();

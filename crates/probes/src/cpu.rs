@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_random_branch_goes_both_ways_and_the_predictable_one_does_not() {
+    fn the_random_branch_goes_both_ways_the_predictable_one_not() {
         let (mut x, mut taken) = (3, 0);
         for _ in 0..100 {
             x = chain::branch(x, RANDOM_BIT, &mut taken);

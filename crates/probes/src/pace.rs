@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_beside_a_slow_reading_are_marked_and_the_pace_is_that_of_the_others() {
+    fn samples_beside_a_slow_reading_are_marked() {
         let mut disturbed = [false; 30];
         let pace = judge(
             &[(0, 4000), (10, 4010), (20, 8400), (30, 4000)],

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_neighbour_can_help_or_the_pace_says_little_all_processes_count() {
+    fn where_a_neighbour_can_help_all_processes_count() {
         let center = |name: &str, params: Params| crate::find(name).unwrap().center(&params);
         let contended = center("sync.mutex_contended", Params::new().with("threads", 2));
         assert_eq!(

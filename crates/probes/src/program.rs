@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loader_is_found_where_there_is_one_and_hostile_headers_are_survived() {
+    fn a_loader_is_found_and_hostile_headers_are_survived() {
         let mut elf = tiny_elf(62, &[0x90]);
         elf[HEADER + SEGMENT] = 3;
         elf[HEADER + SEGMENT + 1..HEADER + SEGMENT + 4].fill(0);

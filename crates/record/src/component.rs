@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_of_a_process_is_read_as_the_server_the_client_or_an_idle_cpu() {
+    fn no_process_name_is_read_as_server_client_or_idle_cpu() {
         for (component, name) in NAMES {
             let blocker = Blocker::thread(*name);
             let json = serde_json::to_string(&blocker).unwrap();

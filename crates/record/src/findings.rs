@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_written_as_it_is_said_and_read_as_schema_1_wrote_it() {
+    fn a_status_is_written_as_said_and_read_as_schema_1_wrote_it() {
         for (status, older) in [
             (Status::Confirmed, "guilty"),
             (Status::Likely, "suspected"),

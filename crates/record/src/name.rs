@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_has_no_name_and_a_hostile_command_is_harmless() {
+    fn what_says_nothing_has_no_name_and_hostile_ones_are_harmless() {
         assert_eq!(
             (
                 name(""),

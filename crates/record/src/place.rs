@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_chain_decides_but_for_a_lock_whose_holder_works_or_sleeps() {
+    fn a_chains_end_decides_but_for_a_lock_whose_holder_is_busy() {
         use Layer::{Application, Client, Kernel, Memory, Network, Scheduler, Storage};
         for (layer, component, whom, chain, place, part) in [
             (

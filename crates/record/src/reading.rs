@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_observer_that_writes_down_what_it_meets_did_not_meet_is_none() {
+    fn what_an_observer_of_what_it_meets_did_not_meet_is_none() {
         let r = Readings::of(&[observation(
             "syscalls",
             "perf tracepoints",

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_record_states_what_its_server_said_and_else_the_default() {
+    fn an_old_record_states_what_its_server_said_or_the_default() {
         let synchronous = |run: &Run| {
             run.measurements[0]
                 .params
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_behind_other_words_and_data_in_a_named_directory_are_told_by_the_command() {
+    fn a_prefix_and_a_named_directory_are_told_by_the_command() {
         let mut old = run_of("mariadb", None);
         old.command = [
             "fingerpost",

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn no_change_of_a_byte_makes_a_parser_panic_or_tell_what_is_not_there() {
+    fn no_changed_byte_makes_a_parser_panic_or_invent() {
         for text in [CALL, STACK, SCHED, EPOLL, LOCKS, MOUNTS, "-1 0x10 0x20\n"] {
             let good = text.as_bytes();
             for at in 0..good.len() {

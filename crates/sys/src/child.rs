@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carries_the_mark_is_found_and_killed_in_another_group_too() {
+    fn what_carries_the_mark_is_killed_in_another_group_too() {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new("sleep");
         command
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_does_not_end_is_given_up_at_the_deadline_and_can_be_ended_by_its_group() {
+    fn a_child_that_does_not_end_is_given_up_at_the_deadline() {
         let mut child = die_with_parent(Command::new("sleep").arg("600"))
             .spawn()
             .unwrap();

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_running_kernel_are_named_as_its_list_names_them() {
+    fn addresses_of_the_running_kernel_are_named_as_in_its_list() {
         assert!(names([]).is_empty());
         let symbols = Symbols::read().unwrap_or_default();
         let Some(inside) = symbols

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_of_this_process_that_listens_is_found_with_its_holder() {
+    fn a_listening_socket_of_this_process_is_found_with_its_holder() {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let found = match all() {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_beyond_the_first_are_looked_at_as_long_as_there_is_time() {
+    fn more_descriptors_are_looked_at_as_long_as_there_is_time() {
         let files: Vec<fs::File> = (0..2 * FIRST)
             .map(|_| fs::File::open("/dev/null").unwrap())
             .collect();

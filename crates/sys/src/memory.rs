@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_goes_on_without_its_text_and_has_it_whole_when_it_is_loaded() {
+    fn the_program_goes_on_without_its_text_until_it_is_loaded() {
         forget_program_text();
         assert_eq!((1..=10).sum::<i32>(), 55);
         let code = program(|rights| rights == "r-xp").unwrap();

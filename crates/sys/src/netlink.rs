@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_refusal_is_an_error_and_its_acknowledgement_ends_the_answer() {
+    fn the_kernels_refusal_is_an_error_and_its_assent_ends_it() {
         let mut refusal = vec![20, 0, 0, 0];
         refusal.extend(NLMSG_ERROR.to_ne_bytes());
         refusal.extend([0; 10]);

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_limits_a_rate_is_told_by_its_name_and_torn_messages_are_none() {
+    fn what_limits_a_rate_is_named_and_torn_messages_are_none() {
         let about = |name: &[u8]| {
             [
                 vec![0; TCMSG],

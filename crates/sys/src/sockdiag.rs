@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unread_bytes_of_a_real_connection_are_seen_on_the_side_that_has_not_read_them() {
+    fn unread_bytes_are_seen_on_the_side_that_has_not_read_them() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();

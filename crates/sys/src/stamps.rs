@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted_and_there_is_room_again_after_reading() {
+    fn what_does_not_fit_is_counted_and_reading_makes_room() {
         let stamps = Stamps::new().unwrap();
         let thread_writer = thread_writer(&stamps);
         (0..CAPACITY).for_each(|i| thread_writer.stamp(0, i, i));
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_started_process_inherits_the_memory_and_no_other_process_does() {
+    fn a_started_process_inherits_the_memory_and_no_other_does() {
         let stamps = Stamps::new().unwrap();
         let look = |give: bool| {
             let mut command = Command::new("sh");

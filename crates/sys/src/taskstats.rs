@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_are_read_where_the_structure_has_them_and_not_beyond_its_version() {
+    fn delays_are_read_up_to_the_structures_version() {
         let mut data = vec![0; 416];
         data[..2].copy_from_slice(&13u16.to_ne_bytes());
         for (at, seconds) in [(40, 1u64), (56, 2), (320, 3), (336, 4), (360, 5), (408, 6)] {

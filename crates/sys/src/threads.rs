@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_given_back_also_by_children_that_were_made_meanwhile() {
+    fn a_change_is_given_back_by_children_made_meanwhile_too() {
         let mut shell = Shell::new();
         let own = nice(shell.pid());
         // Upwards, which everybody may.

@@ -106,7 +106,7 @@ fn mounted<T: Send + 'static>(
 #[derive(Debug, Error)]
 pub enum TracefsError {
     /// It is not mounted, and the kernel does not mount it.
-    #[error("tracefs is not mounted at {} and cannot be mounted: {0}", MOUNTS[0])]
+    #[error("tracefs is not mounted at {at} and cannot be mounted: {0}", at = MOUNTS[0])]
     NotMounted(io::Error),
     /// A file of it cannot be read.
     #[error("cannot read {}: {error}", path.display())]
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracepoint_that_the_kernel_lacks_is_told_from_one_that_cannot_be_read() {
+    fn a_tracepoint_that_is_lacking_is_told_from_an_unreadable_one() {
         let dir = tempfile::tempdir().unwrap();
         let point = dir.path().join("events/sched/sched_switch");
         fs::create_dir_all(&point).unwrap();
@@ -279,15 +279,15 @@ mod tests {
             fs::write(path.join("current_tracer"), tracer).unwrap();
         };
         instance("", "", "nop\n");
-        assert_eq!(switched_on_in(dir.path()), Ok(SwitchedOn::default()));
+        assert_eq!(switched_on_in(dir.path()).unwrap(), SwitchedOn::default());
         instance(
             "instances/rasdaemon",
             "ras:mc_event\nmce:mce_record\nblock:block_rq_error\n",
             "nop\n",
         );
         assert_eq!(
-            switched_on_in(dir.path()),
-            Ok(SwitchedOn::default()),
+            switched_on_in(dir.path()).unwrap(),
+            SwitchedOn::default(),
             "faults of the hardware cost nobody's requests"
         );
         instance("", "sched:sched_switch\nuprobes:malloc\n", "function\n");

@@ -137,7 +137,7 @@ mod tests {
         }
 
         #[test]
-        fn merging_keeps_every_sample_and_is_the_same_as_recording_together(a: Vec<u64>, b: Vec<u64>) {
+        fn merging_keeps_every_sample_as_recording_together_does(a: Vec<u64>, b: Vec<u64>) {
             let of = |values: &[u64]| {
                 let mut h = Histogram::default();
                 values.iter().for_each(|&v| h.record(v));

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantile_of_counted_values_is_the_smallest_that_covers_the_share() {
+    fn a_quantile_is_the_smallest_value_that_covers_the_share() {
         let counted = [(10, 5), (20, 4), (30, 1)];
         assert_eq!(quantile(&counted, 0.5), Some(10));
         assert_eq!(quantile(&counted, 0.51), Some(20));

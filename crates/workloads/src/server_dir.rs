@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_and_files_have_the_modes_that_a_server_needs_and_no_more() {
+    fn directories_and_files_have_the_modes_that_a_server_needs() {
         let base = tempfile::tempdir().unwrap();
         let dir = ServerDir::make(base.path().join("x"), None).unwrap();
         let mode = |path: &Path| fs::symlink_metadata(path).unwrap().mode() & 0o777;

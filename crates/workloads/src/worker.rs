@@ -242,7 +242,7 @@ mod tests {
     const LATE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn an_answer_is_told_from_a_refusal_from_something_else_from_silence_and_from_the_end() {
+    fn an_answer_is_told_from_refusal_silence_and_the_end() {
         let script =
             "for say in 7 word 'error no disk '; do read line; echo \"$say\"; done; read line";
         let mut link =

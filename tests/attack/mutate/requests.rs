@@ -496,7 +496,7 @@ fn mutated_requests_to_a_site_in_a_database() {
 /// Requests of which two servers could disagree where they end, each with a second one behind it, and requests from
 /// where none may come.
 #[test]
-fn requests_that_could_be_understood_in_two_ways_are_answered_once() {
+fn requests_with_two_meanings_are_answered_once() {
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir(home.path().join("runs")).unwrap();
     let page = Server::start(home, &["serve", "--port", "0"]);

@@ -382,7 +382,7 @@ mod tests {
     use fingerpost_record::{Better, Estimate, Profile, Unit};
 
     #[test]
-    fn the_least_turns_are_taken_whatever_the_time_and_more_where_they_fit() {
+    fn fewest_turns_are_taken_whatever_the_time_more_where_they_fit() {
         let options = |budget, least_turns| Options {
             budget: Duration::from_secs(budget),
             least_turns,
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_without_a_figure_in_three_turns_makes_more_of_them_vain() {
+    fn a_side_without_a_figure_in_three_turns_makes_more_vain() {
         let none = || Run {
             measurements: vec![Measurement {
                 estimate: None,
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_of_one_side_only_are_cut_and_a_side_that_has_none_takes_nothing_from_the_other() {
+    fn rounds_of_one_side_are_cut_and_an_empty_side_takes_none() {
         let of = |values: &[f64]| merge(&values.iter().map(|v| turn(*v)).collect::<Vec<_>>());
         let cut = |a: &[f64], b: Run| {
             let mut runs = [of(a), b];

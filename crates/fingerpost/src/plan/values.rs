@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_no_row_can_have_is_refused_with_the_one_that_was_meant() {
+    fn a_word_that_no_row_has_is_refused_with_the_one_meant() {
         for (name, setting, says) in [
             ("zerofill", "api=mmp", "did you mean “mmap”?"),
             ("zerofill.touch", "api=heap", "it takes brk, "),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_cannot_have_the_value_are_left_out_and_the_others_measured() {
+    fn rows_that_cannot_have_the_value_are_left_out() {
         // `zerofill.zeroing` knows none but `memfd`.
         let of = |setting| said("zerofill.zeroing", setting).is_ok();
         assert!(of("how=memfd") && !of("how=touch"));

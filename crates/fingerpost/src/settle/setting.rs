@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_servers_own_setting_is_set_by_its_prefix_and_its_version_cannot_be() {
+    fn a_servers_setting_is_set_by_prefix_and_its_version_not() {
         let lab = fingerpost_labs::courses()
             .find(|lab| lab.name == "database")
             .unwrap();

@@ -84,7 +84,7 @@ fn ask(port: u16) -> std::io::Result<u64> {
 }
 
 #[test]
-fn a_service_shows_where_its_requests_time_goes_while_it_is_watched_until_it_is_stopped() {
+fn a_watched_service_shows_where_time_goes_until_stopped() {
     let Some((server, browser)) = setting(&[]) else {
         return;
     };

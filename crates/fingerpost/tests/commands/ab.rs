@@ -73,7 +73,7 @@ fn a_threefold_cost_is_seen_and_both_sides_are_kept_as_pairs() {
 }
 
 #[test]
-fn a_change_is_measured_by_itself_and_said_to_make_the_difference() {
+fn a_change_is_measured_by_itself_and_said_to_decide() {
     let home = Home::with(&[]);
     home.says(&[
         "ab",
@@ -149,7 +149,7 @@ fn a_change_is_measured_by_itself_and_said_to_make_the_difference() {
 }
 
 #[test]
-fn huge_pages_can_be_taken_from_one_side_without_changing_the_system() {
+fn huge_pages_can_be_taken_from_one_side_alone() {
     let home = Home::with(&[]);
     let setting = || std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok();
     let before = setting();

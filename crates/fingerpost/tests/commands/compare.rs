@@ -377,7 +377,7 @@ fn every_published_name_is_replayed_and_the_page_holds_all() {
 }
 
 #[test]
-fn who_compares_what_has_no_row_in_common_is_told_by_the_status_too() {
+fn comparing_without_common_rows_is_told_by_the_status_too() {
     let home = Home::with(&[]);
     let said = home.says(&[
         "compare",

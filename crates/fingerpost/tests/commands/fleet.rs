@@ -21,7 +21,7 @@ fn json(home: &Home, words: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn gathered_records_show_the_slow_host_with_its_layer_and_every_bad_file_as_a_row() {
+fn gathered_records_show_the_slow_host_and_every_bad_file() {
     let home = Home::with(&[]);
     let dir = home.path().join("came");
     std::fs::create_dir(&dir).unwrap();
@@ -156,7 +156,7 @@ fn roll_out(home: &Home) {
 }
 
 #[test]
-fn a_roll_out_is_told_from_what_hit_everybody_and_a_check_is_one_line() {
+fn a_roll_out_is_told_from_what_hit_all_and_a_check_is_a_line() {
     let home = Home::with(&[]);
     roll_out(&home);
     let said = home.says(&["fleet", "compare", "before", "after"]);
@@ -360,7 +360,7 @@ fn words_that_no_node_could_run_are_refused_before_any_is_asked() {
 }
 
 #[test]
-fn a_sweep_that_could_not_begin_is_not_in_the_way_of_the_next_try() {
+fn a_sweep_that_could_not_begin_is_not_in_the_next_ones_way() {
     let home = Home::with(&[]);
     // No such engine here: the directory of programs is empty.
     let run = |engine: &str| {
@@ -410,7 +410,7 @@ fn by_ssh<'a>(config: &'a str, hosts: &'a str, budget: &'a str) -> [&'a str; 13]
 }
 
 #[test]
-fn hosts_are_measured_by_ssh_and_a_host_that_cannot_be_reached_is_a_row() {
+fn hosts_are_measured_by_ssh_and_an_unreachable_one_is_a_row() {
     let home = Home::with(&[]);
     let Some(sshd) = Sshd::start(home.path()) else {
         return;
@@ -455,7 +455,7 @@ fn hosts_are_measured_by_ssh_and_a_host_that_cannot_be_reached_is_a_row() {
 }
 
 #[test]
-fn an_interrupted_sweep_by_ssh_leaves_nothing_on_the_hosts_and_says_what_is_left() {
+fn an_interrupted_sweep_by_ssh_leaves_nothing_on_the_hosts() {
     let home = Home::with(&[]);
     let Some(sshd) = Sshd::start(home.path()) else {
         return;

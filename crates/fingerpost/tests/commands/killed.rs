@@ -52,7 +52,7 @@ fn a_killed_run_keeps_what_it_had() {
 }
 
 #[test]
-fn a_run_that_cannot_be_kept_is_measured_and_printed_all_the_same() {
+fn a_run_that_cannot_be_kept_is_measured_and_printed() {
     let home = Home::with(&[]);
     let file = home.path().join("file");
     fs::write(&file, "in the way").unwrap();
@@ -99,7 +99,7 @@ fn started_below(dir: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
-fn what_a_killed_run_of_servers_left_is_gone_without_another_start() {
+fn a_killed_run_of_servers_is_cleaned_up_without_a_start() {
     let home = Home::with(&[]);
     let tmp = home.path().join("tmp");
     fs::create_dir(&tmp).unwrap();

@@ -167,7 +167,7 @@ fn a_desktop_beside_a_loaded_server_is_in_every_format() {
 }
 
 #[test]
-fn derived_figures_are_lines_of_the_same_columns_and_say_nothing_that_acts() {
+fn derived_figures_are_lines_of_the_same_columns_and_inert() {
     for name in PARTS.map(|(name, ..)| name) {
         let mut run = lab(name);
         for row in &mut run.measurements {

@@ -215,7 +215,7 @@ fn page_ins_after_days_are_read_without_launching_anything() {
 }
 
 #[test]
-fn a_watch_reads_the_page_ins_for_so_long_and_keeps_their_course() {
+fn a_watch_reads_the_page_ins_for_so_long_and_keeps_them() {
     let home = Home::with(&[]);
     let run: Run = serde_json::from_str(
         &home
@@ -367,7 +367,7 @@ fn vmstat(name: &str) -> f64 {
 }
 
 #[test]
-fn an_application_that_is_missing_or_never_ready_has_a_row_that_says_so() {
+fn an_application_missing_or_never_ready_has_a_row_for_it() {
     let more = "[[app]]\nname = \"gone\"\ncommand = [\"no-such-program\"]\nready = \"exit\"\n\
                 [[app]]\nname = \"silent\"\ncommand = [\"sleep\", \"600\"]\nready = { line = \"x\" }\ntimeout = 1\n";
     let home = home(&format!("{TWO}{more}"));
@@ -517,7 +517,7 @@ fn what_a_killed_run_left_is_restored_without_another_start() {
 }
 
 #[test]
-fn the_doctor_restores_what_a_run_left_that_was_killed_with_its_guardian() {
+fn the_doctor_restores_a_run_killed_with_its_guardian() {
     if !may_change_the_system() {
         return;
     }

@@ -255,7 +255,7 @@ fn joined(home: &Home, loaded: &Said, explained: &Said) {
 }
 
 #[test]
-fn redis_is_loaded_from_another_machine_and_both_accounts_are_one_record() {
+fn redis_loaded_from_another_machine_makes_one_record_of_two() {
     let Some(machines) = machines(&["redis-server", "redis-cli"]) else {
         return;
     };

@@ -50,7 +50,7 @@ fn figure(probe: &Probe, params: &Params, samples: &[f64]) -> f64 {
 }
 
 #[test]
-fn the_bounds_are_the_descriptors_and_better_than_any_machine_fails() {
+fn better_than_any_machine_is_beyond_a_descriptors_bounds() {
     let probe = fingerpost_probes::find("syscall.null").unwrap();
     let params = Params::new();
     let [low, high] = probe.bounds;

@@ -156,7 +156,7 @@ fn what_cannot_be_planted_is_refused_with_what_can() {
 /// load.
 #[test]
 fn servers_are_proved_recorded_and_judged_again() {
-    if !root() {
+    if !fingerpost_testing::can(fingerpost_testing::is_root(), "root") {
         let home = Home::with(&[]);
         assert!(
             home.says(&["prove", "--servers"])

@@ -232,7 +232,7 @@ fn wrong_words_get_one_sentence_and_status_two() {
 }
 
 #[test]
-fn files_go_to_the_directory_that_the_user_named_and_leave_nothing_there() {
+fn files_go_to_the_named_directory_and_leave_nothing_there() {
     let home = Home::with(&[]);
     let dir = home.path().join("disk");
     std::fs::create_dir(&dir).unwrap();
@@ -258,7 +258,7 @@ fn files_go_to_the_directory_that_the_user_named_and_leave_nothing_there() {
 
 /// A server behind other words, and data on another disk, are other rows; whose directory it is is nobody's business.
 #[test]
-fn rows_of_a_server_state_the_words_before_its_command_and_the_file_system_of_a_named_directory() {
+fn rows_of_a_server_state_its_prefix_and_file_system() {
     let home = Home::with(&[]);
     let dir = home.path().join("data");
     std::fs::create_dir(&dir).unwrap();
@@ -349,7 +349,7 @@ fn list_tells_what_every_probe_times() {
 }
 
 #[test]
-fn list_tells_of_a_published_figure_that_no_probe_measures_what_stands_beside_it() {
+fn list_tells_of_published_figures_that_no_probe_measures() {
     let home = Home::with(&[]);
     let text = home.says(&["list", "lmbench.null_io"]).well();
     assert!(

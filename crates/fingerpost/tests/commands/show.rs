@@ -427,7 +427,7 @@ fn every_command_has_a_page_and_completions() {
 }
 
 #[test]
-fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
+fn names_of_this_machine_are_completed_and_hostile_ones_not() {
     let home = Home::with(&[fixture::run()]);
     let id = fixture::run().id;
     fs::write(home.runs().join("2026 evil $(touch x).json"), "{}").unwrap();
@@ -479,7 +479,7 @@ fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
 }
 
 #[test]
-fn bash_is_told_what_stands_behind_the_sign_at_which_it_cuts_words() {
+fn bash_is_told_what_stands_behind_the_sign_that_cuts_words() {
     let home = Home::with(&[]);
     let script = home.says(&["completions", "bash"]).well();
     let bin = std::path::Path::new(env!("CARGO_BIN_EXE_fingerpost"))
@@ -567,7 +567,7 @@ fn what_run_really_writes_conforms_to_the_committed_schema() {
 }
 
 #[test]
-fn a_reference_shows_all_that_its_source_tells_and_nothing_that_nobody_told() {
+fn a_reference_shows_all_that_its_source_tells_and_no_more() {
     let home = Home::with(&[]);
     let site = home.says(&["show", "ref:site-powermac-9500"]).well();
     // Eleven rounds; 509 and 72 ticks are 8.483 s and 1.200 s.

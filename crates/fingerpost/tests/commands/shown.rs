@@ -34,7 +34,7 @@ fn check(programs: &[&str], script: &str, words: &[&str]) {
 }
 
 #[test]
-fn the_blocks_and_the_film_show_what_the_program_prints_of_the_recorded_runs() {
+fn blocks_and_film_show_what_the_program_prints() {
     check(&["python3"], "shown", &["check", "--binary", BINARY]);
 }
 
@@ -53,7 +53,7 @@ fn what_benchmarks_share_has_the_answers_that_are_known() {
 }
 
 #[test]
-fn the_tables_of_results_are_those_of_the_documents_that_benchmarks_wrote() {
+fn the_tables_of_results_are_those_of_the_benchmarks_files() {
     check(&["python3"], "results", &["table", "--check"]);
 }
 

@@ -318,7 +318,7 @@ fn a_site_is_served_on_loopback_until_the_person_ends_it() {
 
 /// As a defect in an answer would do it.
 #[test]
-fn a_directory_is_served_again_when_the_process_that_serves_it_broke_off() {
+fn a_directory_is_served_again_when_its_process_broke_off() {
     let base = tempfile::tempdir().unwrap();
     fs::write(base.path().join("index.html"), "<p>home").unwrap();
     let mut command = fingerpost();

@@ -387,7 +387,7 @@ const MEANT: &[(&str, Option<&str>)] = &[
 ];
 
 #[test]
-fn a_mistake_in_a_word_is_answered_with_the_right_one_and_keeps_nothing() {
+fn a_mistyped_word_is_answered_with_the_right_one() {
     let home = Home::with(&[]);
     for (line, meant) in MEANT {
         let said = home.says(&line.split(' ').collect::<Vec<_>>());
@@ -410,7 +410,7 @@ fn a_mistake_in_a_word_is_answered_with_the_right_one_and_keeps_nothing() {
 }
 
 #[test]
-fn the_beginning_of_a_run_with_a_wrong_digit_is_answered_with_the_run() {
+fn a_runs_beginning_with_a_wrong_digit_is_answered_with_it() {
     let home = Home::with(&[fixture::run()]);
     let id = fixture::run().id;
     let wrong = format!("{}Y", &id[..12]);

@@ -33,7 +33,7 @@ fn rows<'a>(run: &'a Value, probe: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn the_default_server_gives_a_row_for_each_number_of_connections() {
+fn the_default_server_has_a_row_for_each_connection_count() {
     let run = web(&["connections=1,10"]);
     for probe in ["web.throughput", "web.latency"] {
         let rows = rows(&run, probe);
@@ -70,7 +70,7 @@ fn an_open_loop_prints_its_latency_from_both_starts() {
 }
 
 #[test]
-fn a_desktops_tasks_have_rows_beside_the_idle_and_beside_the_loaded_server() {
+fn a_desktops_tasks_have_rows_beside_idle_and_loaded_servers() {
     let run = web(&["connections=1,10", "desktop=on"]);
     let rows = rows(&run, "web.desktop");
     assert_eq!(rows.len(), 6);

@@ -176,7 +176,7 @@ fn a_run_is_measured_shown_analysed_and_reported() {
 }
 
 #[test]
-fn the_loop_goes_on_until_it_is_stopped_and_then_gives_what_it_has() {
+fn the_loop_goes_on_until_stopped_and_gives_what_it_has() {
     let home = Home::with(&[]);
     let mut child = home
         .command(&["zerofill", "--loop", "--format", "json"])

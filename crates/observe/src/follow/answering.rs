@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_the_beginning_cuts_takes_as_long_as_it_is_seen_at_least() {
+    fn a_request_cut_at_its_beginning_takes_what_is_seen_at_least() {
         // Bytes that are read without having arrived came before.
         let story = Story::default()
             .received(12, 101, 0xb, 5)

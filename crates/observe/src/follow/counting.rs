@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_listens_nowhere_is_refused_before_anything_is_attached() {
+    fn a_process_that_listens_nowhere_is_refused_before_attaching() {
         let mut child = std::process::Command::new("sleep")
             .arg("60")
             .spawn()

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_followed_from_its_submission_and_others_are_told_by_whose_they_are() {
+    fn an_io_is_followed_from_its_submission_and_others_are_named() {
         let events = [
             event(10, 1, DiskStep::Submitted, 100),
             event(12, 1, DiskStep::Issued, 100),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn flushes_that_the_kernel_does_as_one_have_each_its_own_submission() {
+    fn flushes_that_the_kernel_joins_have_each_its_submission() {
         let events = [
             event(10, 1, DiskStep::Submitted, FLUSH),
             event(11, 9, DiskStep::Issued, FLUSH),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_others_beside_ones_own_are_told_with_whose_they_are() {
+    fn requests_of_others_beside_ones_own_are_told_with_owners() {
         let events = [
             event(10, 2, DiskStep::Issued, 200),
             event(12, 3, DiskStep::Issued, 300),

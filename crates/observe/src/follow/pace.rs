@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_follow_each_other_until_a_request_was_seen_but_not_for_ever() {
+    fn windows_follow_until_a_request_was_seen_not_for_ever() {
         let mut p = Pace::new(COST_SHARE, 2, 1e-6);
         assert_eq!(p.pause(40 * MS, 20_000, 0.010), Duration::ZERO);
         p.learn(40 * MS, Some(MS), 1, 0);
@@ -235,8 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_costs_little_is_watched_without_a_pause_however_many_requests_were_followed()
-    {
+    fn a_cheap_service_is_watched_without_a_pause() {
         let mut p = Pace {
             followed: 1,
             ..Pace::new(COST_SHARE, 2, 1e-6)
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_longer_than_the_windows_make_them_grow_step_by_step_to_the_longest() {
+    fn requests_longer_than_windows_make_them_grow_step_by_step() {
         let mut p = pace();
         let mut lengths = Vec::new();
         for _ in 0..4 {
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_windows_cut_after_a_long_time_make_them_longer_and_not_for_ever() {
+    fn cut_long_requests_lengthen_windows_but_not_for_ever() {
         let mut p = pace();
         p.learn_cut(10 * MS);
         p.learn(40 * MS, Some(MS), 1000, 4);
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_window_is_long_against_requests_that_are_known_to_be_long() {
+    fn a_first_window_is_long_against_known_long_requests() {
         let mut pace = Pace::new(0.02, 2, 1e-7);
         pace.expect(Duration::from_millis(25));
         assert_eq!(pace.length(), Duration::from_millis(500));

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_lasts_from_its_arrival_to_the_last_bytes_of_its_answer() {
+    fn a_request_lasts_from_arrival_to_its_answers_last_bytes() {
         use Act::{Arrived, Received, Sent};
         let log = [
             entry(10, Arrived),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_request_may_arrive_before_the_sending_of_the_answer_returns() {
+    fn the_next_request_may_arrive_before_the_sending_returns() {
         use Act::{Arrived, Received, Sent};
         let mut log = vec![
             entry(10, Arrived),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_a_request_ends_with_the_end_of_the_stream_and_a_greeting_is_no_request() {
+    fn a_connection_a_request_ends_with_the_stream() {
         use Act::{Arrived, Closed, Received, Sent};
         let log = [
             entry(5, Sent(30)),

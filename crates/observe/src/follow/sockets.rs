@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_the_same_ports_are_told_apart_by_what_their_ends_share() {
+    fn connections_of_like_ports_are_told_by_what_ends_share() {
         let ports = |socket, local, remote, pair| {
             event(
                 10,
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_decide_and_an_address_that_is_used_again_is_a_new_socket() {
+    fn ports_decide_and_a_reused_address_is_a_new_socket() {
         let mut c = Connections::default();
         let mut generations = Generations::default();
         let state = |time, socket, state, local, remote| {
@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_with_other_ports_than_before_is_another_one_from_the_windows_beginning_on() {
+    fn a_socket_with_other_ports_is_another_from_the_beginning() {
         let (mut c, mut generations) = (Connections::default(), Generations::default());
         c.service([80].into(), []);
         let ports = |time, local, remote| {

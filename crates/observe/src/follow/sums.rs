@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_leaves_are_summed_up_and_a_commands_parts_are_one_request() {
+    fn very_many_leaves_are_summed_and_a_command_is_one_request() {
         let mut sums = Sums::default();
         let piece = |n: u64, whom| Piece {
             start: 1_000 * n,

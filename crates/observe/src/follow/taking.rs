@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_without_a_gap_between_them_are_one_and_others_are_not() {
+    fn windows_without_a_gap_between_are_one_and_others_are_not() {
         let silent =
             |tids: &[i32]| -> Silent { tids.iter().map(|&tid| (tid, (1, Wait::Lock))).collect() };
         let all = joined(vec![

@@ -126,7 +126,7 @@ fn a_long_window_is_told_in_parts() {
 }
 
 #[test]
-fn a_turn_that_an_edge_cuts_is_of_the_request_that_is_nearly_all_of_it() {
+fn a_turn_cut_by_an_edge_is_of_the_request_that_is_most_of_it() {
     let followed = [(1_000, 2_000), (1_990, 2_990)];
     assert!(
         is_of_one(&(7, 990, 2_005), &followed),

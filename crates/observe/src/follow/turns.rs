@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_lasts_from_the_sending_to_the_last_bytes_before_the_next() {
+    fn a_turn_lasts_from_sending_to_the_last_bytes_before_the_next() {
         let log = [
             entry(5, Act::Received(9)),
             entry(10, Act::Sent(3)),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_a_request_begins_with_connecting_and_ends_with_the_end_of_the_stream() {
+    fn a_connection_a_request_begins_with_connecting() {
         let log = [
             entry(10, Act::Connect),
             entry(12, Act::Sent(3)),

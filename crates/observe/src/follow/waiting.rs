@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_outlasts_what_the_longest_request_took_and_not_for_ever() {
+    fn a_window_outlasts_the_longest_request_not_for_ever() {
         let seconds = |n: u64| length(n * 1_000_000_000).as_secs_f64();
         assert_eq!([0, 3, 3600].map(seconds), [2.0, 4.5, 30.0]);
     }

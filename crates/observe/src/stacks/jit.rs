@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_found_by_address_and_the_last_line_of_one_counts() {
+    fn functions_are_found_by_address_and_the_last_line_counts() {
         let text = "1000 20 old\n1000 20 new one\n0x1040 10 LazyCompile:*f /srv/app.js:3\nnonsense\n2000 0 empty\nzz 1 \
             x\n3000 5\n";
         let wanted = [0x101f, 0x1045, 0x1020, 0x2000, 0x3000, 0];
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_may_lie_across_two_pieces_and_one_that_is_too_long_is_passed_over() {
+    fn a_line_may_lie_across_two_pieces_and_a_long_one_is_skipped() {
         let filler = "nonsense ".repeat(PIECE / 9 - 1);
         let text = format!(
             "{filler}\n10 5 first\n{}\n20 5 second\n",

@@ -145,7 +145,7 @@ fn files_of_code_that_were_changed_are_read_to_their_end() {
 }
 
 #[test]
-fn lists_of_functions_and_of_mappings_that_were_changed_are_read_to_their_end() {
+fn changed_lists_of_functions_and_mappings_are_read_to_the_end() {
     let list = b"1000 20 one\n1020 5 LazyCompile:*f /srv/app.js:3\n0x2000 ff three\n";
     each("functions", list, |bytes| {
         let names = jit::names(&source(bytes), &[0x1001, 0x1022, 0x2001, u64::MAX]);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absence_lasts_until_the_thread_has_a_cpu_again_or_the_window_ends() {
+    fn an_absence_lasts_until_a_cpu_is_had_or_the_window_ends() {
         let found = Absences::of([window()].iter());
         assert_eq!(found.begun(7, 1_000_800), Some((1_000_000, 3_000_000)));
         assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_counts_off_the_cpu_for_as_long_as_its_thread_had_a_request() {
+    fn a_stack_counts_off_cpu_while_its_thread_had_a_request() {
         let sample = |time, one_in| Timed {
             pid: 7,
             tid: 7,

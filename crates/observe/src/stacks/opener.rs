@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_functions_must_be_a_regular_file_of_the_processs_own_user() {
+    fn a_list_of_functions_must_be_a_plain_file_of_the_same_user() {
         let (mut server, own) = (Server::default(), std::process::id() as i32);
         let path = format!("/tmp/perf-{own}.map");
         std::fs::write(&path, "10 20 mine\n").unwrap();
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_given_up_and_the_others_are_asked_again() {
+    fn who_does_not_answer_is_given_up_and_others_asked_again() {
         let (ours, _never_answers) = Packets::pair().unwrap();
         let mut opener = Opener {
             helper: Some(Helper::over(ours)),

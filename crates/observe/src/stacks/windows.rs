@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_in_so_many_departures_is_sampled_that_there_are_enough_and_not_too_many() {
+    fn departures_are_sampled_often_enough_and_not_too_often() {
         assert_eq!(
             (
                 one_in(0.0),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_samples_half_are_kept_and_stand_for_twice_as_many() {
+    fn of_too_many_samples_half_are_kept_and_count_twice() {
         let mut kept = Kept::default();
         let each = MOST_BYTES / 100;
         for _ in 0..1_000 {

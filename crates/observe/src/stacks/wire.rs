@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_a_packet_that_ends_too_soon_is_not() {
+    fn what_is_written_is_read_and_a_short_packet_is_not() {
         let out = Out::new(b'x').u32(7).u64(u64::MAX).bytes(b"name");
         let read = |bytes: &[u8]| {
             let mut packet = In(bytes);

@@ -53,7 +53,7 @@ fn near(a: f64, ms: f64) {
 }
 
 #[test]
-fn a_read_that_waits_for_the_disk_is_split_into_cpu_blocked_and_ready() {
+fn a_read_that_waits_for_the_disk_is_cpu_blocked_and_ready() {
     let tracer = run(
         &[
             at(2, 10, enter(libc::SYS_read)),
@@ -123,7 +123,7 @@ fn a_call_that_began_before_the_window_is_named_by_its_exit() {
 }
 
 #[test]
-fn a_thread_that_only_comes_was_ready_from_the_start_and_one_that_only_leaves_was_running() {
+fn who_only_comes_was_ready_and_who_only_leaves_was_running() {
     let tracer = run(
         &[at(
             4,
@@ -177,7 +177,7 @@ fn a_lock_handed_over_by_a_sibling_is_counted_as_such() {
 }
 
 #[test]
-fn waiting_for_a_sibling_that_waits_for_the_disk_is_a_group_commit() {
+fn waiting_for_a_sibling_at_the_disk_is_a_group_commit() {
     let tracer = run(
         &[
             at(1, 10, enter(libc::SYS_futex)),
@@ -220,7 +220,7 @@ fn waiting_for_a_sibling_that_waits_for_the_disk_is_a_group_commit() {
 }
 
 #[test]
-fn readiness_after_waiting_for_a_request_is_told_from_preemption() {
+fn readiness_after_a_request_is_told_from_preemption() {
     let tracer = run(
         &[
             at(0, 10, enter(libc::SYS_epoll_pwait)),
@@ -373,7 +373,7 @@ fn strangers_are_left_out() {
 }
 
 #[test]
-fn an_uninterruptible_wait_is_a_devices_whatever_its_descriptor_has_become() {
+fn an_uninterruptible_wait_is_a_devices_whatever_descriptor() {
     let mut tracer = Tracer::default();
     tracer.watch(10, 10, Role::Whole);
     tracer.open(0);
@@ -396,7 +396,7 @@ fn an_uninterruptible_wait_is_a_devices_whatever_its_descriptor_has_become() {
 }
 
 #[test]
-fn a_wait_whose_end_an_idle_cpu_did_not_show_is_booked_all_the_same() {
+fn a_wait_whose_end_an_idle_cpu_hid_is_booked_all_the_same() {
     let recv = libc::SYS_recvfrom;
     let tracer = run(
         &[
@@ -442,7 +442,7 @@ fn a_wait_whose_end_an_idle_cpu_did_not_show_is_booked_all_the_same() {
 }
 
 #[test]
-fn what_comes_to_an_idle_cpu_without_a_waking_was_not_ready_before() {
+fn what_comes_to_an_idle_cpu_unwoken_was_not_ready_before() {
     let tracer = run(
         &[
             at(

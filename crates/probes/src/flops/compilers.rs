@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_that_is_not_there_or_fails_is_a_failed_row_with_its_reason() {
+    fn a_compiler_missing_or_failing_is_a_failed_row_with_reason() {
         let dir = tempfile::tempdir().unwrap();
         let probe = crate::find(FLOPS).unwrap();
         let compile = |cc: &str| Compile {

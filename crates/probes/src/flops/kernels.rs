@@ -317,7 +317,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_kernel_does_the_operations_that_it_says_in_the_published_mix() {
+    fn each_kernel_does_its_operations_in_the_published_mix() {
         let start = Start {
             x: Counted(0.05),
             h: Counted(0.1),

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sweep_reaches_from_a_page_to_what_memory_allows_and_repeats_no_primitive() {
+    fn the_sweep_goes_from_a_page_to_what_memory_allows() {
         let rows = sweep();
         let sizes = |stride: i64, pages: &str| -> Vec<i64> {
             rows.iter()

@@ -135,7 +135,7 @@ fn an_id_resolves_by_its_start_and_a_path_as_itself() {
 }
 
 #[test]
-fn importing_keeps_the_file_as_it_is_and_never_overwrites_another_run() {
+fn importing_keeps_the_file_and_never_overwrites_another_run() {
     let (dir, archive) = filled(&[]);
     let file = dir.path().join("from elsewhere");
     let mut text = serde_json::to_value(fixture::run()).unwrap();

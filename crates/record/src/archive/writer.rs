@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_progress_can_be_read_at_any_moment_and_is_whole_at_the_end() {
+    fn a_run_in_progress_can_be_read_and_is_whole_at_the_end() {
         let (_dir, archive) = archive();
         let whole = fixture::run();
         let mut run = Run {

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_guest_cannot_keep_steady_is_told_by_probe_and_parameters() {
+    fn what_a_guest_cannot_keep_steady_is_told_by_probe() {
         let depends = |probe: &str, params: Params| row(probe, params).depends_on_host.is_some();
         let with = |key: &str, value: i64| Params::new().with(key, value);
         assert!(

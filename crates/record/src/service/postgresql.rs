@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn no_change_of_a_byte_makes_it_panic_or_lengthens_what_it_tells() {
+    fn no_changed_byte_makes_it_panic_or_lengthens_its_answer() {
         for at in 0..WAITING.len() {
             for value in [0, b' ', b'(', b')', b':', 0x7f, 0xff] {
                 let mut bad = WAITING.as_bytes().to_vec();

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_our_own_do_not_count_and_without_the_right_none_are_told() {
+    fn own_programs_do_not_count_and_without_the_right_none_do() {
         match tracing_programs() {
             Ok(before) => {
                 // The smallest program there is: it ends with 0.

@@ -2,7 +2,6 @@
 //! place of a field in the kernel's structures is set to where this kernel has it (CO-RE).
 
 use std::collections::HashMap;
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use object::read::elf::ElfFile64;
@@ -348,7 +347,7 @@ mod tests {
                     Ok(_) => taken += 1,
                     // Some kernels allow no programs at functions.
                     Err(refused) => {
-                        let code = refused.error().and_then(io::Error::raw_os_error);
+                        let code = refused.error().and_then(std::io::Error::raw_os_error);
                         assert!(matches!(code, Some(libc::EPERM | 524)), "{refused}");
                     }
                 }

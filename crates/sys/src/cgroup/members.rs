@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_the_processes_of_those_below_it_in_either_version() {
+    fn a_group_has_the_processes_below_it_in_either_version() {
         let texts = || {
             [
                 (1, "0::/system.slice/db.service\n"),

@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_of_an_ancestor_stops_the_process_and_is_counted_there() {
+    fn a_quota_of_an_ancestor_stops_the_process_and_is_counted() {
         for version in [Version::V1, Version::V2] {
             let own = ("cg/a/b/c/cpu.stat", cpu_stat(version, 0, 0, 0));
             let parent = ("cg/a/b/cpu.stat", cpu_stat(version, 100, 10, 1));
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_count_nothing_were_not_stopped_where_all_are_seen() {
+    fn groups_that_count_nothing_were_not_stopped() {
         // Version 2: the controller is not delegated to the process's own group, and the root has no quota.
         let usage = "usage_usec 5\nuser_usec 5\nsystem_usec 0\n".to_owned();
         let stats = [

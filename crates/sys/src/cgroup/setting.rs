@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_kernel_writes_there_is_a_setting_and_only_a_control_file_is_written() {
+    fn only_a_kernels_control_files_and_contents_are_settings() {
         for (file, content) in [
             ("cpu.max", "150000 100000"),
             ("cpu.shares", "2"),

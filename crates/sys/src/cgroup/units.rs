@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_is_roots_unless_a_user_or_another_container_is_above_it() {
+    fn a_container_is_roots_unless_a_user_or_another_is_above() {
         let (a, b) = ("a".repeat(64), "b".repeat(64));
         let user = "/user.slice/user-1000.slice/user@1000.service";
         let of = |path: &str| container_in(path, |id| id == a).map(|(_, maker)| maker);

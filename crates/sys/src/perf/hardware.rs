@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_have_their_thread_time_and_count_and_a_short_one_is_none() {
+    fn samples_have_thread_time_and_count_and_short_ones_are_none() {
         let mut seen = Vec::new();
         let lost = each_sample(&recorded(), |_, body| {
             seen.extend(sample(Event::Cycles, body))
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_every_kernel_has_is_sampled_and_one_that_none_has_is_refused() {
+    fn a_usual_counter_is_sampled_and_an_unknown_one_refused() {
         // Not the hardware's, but the way is the same.
         let mut sampler = match HardwareSampler::open(&[(Event::TaskClock, 1_000_000)]) {
             Ok(sampler) => sampler,

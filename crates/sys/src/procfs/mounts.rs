@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_the_kind_of_its_mount_and_one_that_is_not_there_has_none() {
+    fn a_path_has_the_kind_of_its_mount_and_a_missing_one_none() {
         let (dir, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let point = at.path().canonicalize().unwrap();
         let told = format!(

@@ -90,7 +90,7 @@ fn the_signals_of_the_caller_are_as_they_were() {
 }
 
 #[test]
-fn a_program_that_cannot_be_started_is_an_error_and_leaves_no_child() {
+fn a_program_that_cannot_start_is_an_error_without_a_child() {
     let dir = tempfile::tempdir().unwrap();
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
     let start = |program: &str, dir: &Path| {
@@ -167,7 +167,7 @@ fn as_another_user_it_has_that_users_rights_alone() {
 }
 
 #[test]
-fn entering_no_control_group_takes_no_time_and_what_is_none_is_an_error() {
+fn entering_no_control_group_takes_no_time() {
     let dir = tempfile::tempdir().unwrap();
     let mut spawn = shell("exit 0", dir.path());
     let mut started = spawn.ready().unwrap().start().unwrap();

@@ -8,7 +8,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_directory_that_others_could_change_is_refused_wherever_it_lies_on_the_way() {
+fn a_directory_that_others_could_change_is_refused() {
     let base = tempfile::tempdir().unwrap();
     let (open, inner) = (base.path().join("open"), base.path().join("open/inner"));
     paths::create_dir_all(&inner).unwrap();
@@ -101,7 +101,7 @@ fn what_is_opened_as_ours_is_ours_alone() {
 }
 
 #[test]
-fn removing_follows_no_link_and_takes_only_the_directory_that_is_meant() {
+fn removing_follows_no_link_and_takes_only_what_is_meant() {
     let base = tempfile::tempdir().unwrap();
     let dir = Dir::open(base.path(), Trust::Strict).unwrap();
     let kept = base.path().join("kept");

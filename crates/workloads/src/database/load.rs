@@ -417,7 +417,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn throughput_has_what_completed_within_and_latency_what_began_within() {
+    fn throughput_has_what_completed_latency_what_began_within() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let span = Span {
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_the_limit_when_it_uses_the_cpus_that_it_can_or_most_of_a_full_machine() {
+    fn a_client_is_the_limit_when_it_uses_the_cpus_it_can() {
         let idle = Fullness {
             clients: 1,
             cpus: 2,

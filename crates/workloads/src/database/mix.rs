@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reading_mix_selects_ranges_orders_groups_and_joins_and_writes_nothing() {
+    fn the_reading_mix_selects_joins_and_writes_nothing() {
         let mut on = Listener::default();
         assert!(act(Mix::Read, 2000, &mut on).iter().all(Result::is_ok));
         let seen: std::collections::BTreeSet<String> = on.said.iter().cloned().collect();

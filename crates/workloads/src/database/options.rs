@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_a_server_behind_other_words_or_on_a_named_file_system_are_other_rows() {
+    fn rows_of_a_prefixed_server_or_named_file_system_are_others() {
         let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         let with = |pairs: &[(&str, &str)], prefix: &[&str], fs: Option<&str>| {
             let options = Options {

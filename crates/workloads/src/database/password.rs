@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_or_contradicts_the_address_is_told() {
+    fn an_unreadable_or_contradicting_file_is_told() {
         let around = Surroundings::default();
         let (protocol, plain) = login("mysql://u@h/x");
         let missing = find(protocol, &plain, Some(Path::new("/nonexistent/p")), &around)

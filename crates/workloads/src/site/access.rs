@@ -234,7 +234,7 @@ mod tests {
     use crate::site::tree::{self, Plan};
 
     #[test]
-    fn every_contestant_reads_the_same_bytes_and_misses_what_is_not_there() {
+    fn every_contestant_reads_the_same_and_misses_what_is_not() {
         let base = tempfile::tempdir().unwrap();
         let dir = base.path().join("site");
         let pages = tree::generate(&dir, &Plan::site(60, 3)).unwrap();

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_makes_the_same_site_again_and_the_list_says_what_is_there() {
+    fn a_seed_makes_the_same_site_and_the_list_says_what_is_there() {
         let base = tempfile::tempdir().unwrap();
         let plan = Plan::site(120, 7);
         let (a, b) = (base.path().join("a"), base.path().join("b"));

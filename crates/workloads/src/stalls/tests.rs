@@ -52,7 +52,7 @@ fn by_slots(median: u64) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn ten_medians_are_a_stall_and_20_ms_at_least_however_completions_are_told() {
+fn a_stall_is_ten_medians_and_20_ms_at_least() {
     // A slot with a completion is whole; a time is its beginning.
     let times = [
         (0, 30),
@@ -120,7 +120,7 @@ fn only_what_all_generators_saw_is_a_stall_of_the_client() {
 }
 
 #[test]
-fn every_reason_has_its_sentence_and_is_the_same_in_the_other_process() {
+fn every_reason_has_its_sentence_in_either_process() {
     use Reason::*;
     let doing = Doing {
         connecting: 1,

@@ -398,8 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn another_host_is_loaded_where_that_was_asked_for_and_a_public_one_where_it_was_said_to_be_ones_own()
-     {
+    fn another_host_is_loaded_where_asked_a_public_one_if_ones_own() {
         let of = |url: &str, reach| {
             super::parse_url(url, reach)
                 .map(|url| url.address.to_string())

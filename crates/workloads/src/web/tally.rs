@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_window_counts_and_what_is_under_way_at_its_end_keeps_its_latency() {
+    fn only_the_window_counts_and_late_answers_keep_latency() {
         let mut t = Tally::new(false, None);
         t.complete(at(0), 10 * MS);
         t.error("early", 10 * MS);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_loop_counts_from_the_intended_start_also_what_was_never_sent() {
+    fn an_open_loop_counts_from_the_intended_start() {
         let mut t = Tally::new(true, None);
         t.open(Window {
             start: 0,

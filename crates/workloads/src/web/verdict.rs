@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_waits_for_the_server_is_the_limit_unless_the_server_never_waits_either() {
+    fn who_never_waits_is_the_limit_unless_the_server_waits_neither() {
         let account = |generator, server| Account {
             elapsed_ns: SECOND,
             generators: vec![generator],

@@ -171,7 +171,7 @@ mod tests {
     use fingerpost_record::fixture;
 
     #[test]
-    fn a_node_that_starts_again_keeps_its_record_and_replaces_what_is_none() {
+    fn a_restarted_node_keeps_its_record_and_replaces_what_is_none() {
         let dir = tempfile::tempdir().unwrap();
         let (record, reason) = (dir.path().join("n1.json.gz"), dir.path().join("n1.out"));
         let failed = into(dir.path(), "n1", || anyhow::bail!("no space"));

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_runs_when_it_says_so_and_not_when_its_child_was_started() {
+    fn a_node_runs_when_it_says_so_not_when_its_child_started() {
         let script = "echo 0: FINGERPOST n1 began; echo 0: FINGERPOST x began; echo 0: FINGERPOST n1 failed no; echo 0: FINGERPOST n1 began";
         let task = task(script, &["n1", "n2"]);
         let mut told = Vec::new();

@@ -130,7 +130,7 @@ mod tests {
     use fingerpost_labs::prove::plants::PLANTS;
 
     #[test]
-    fn a_first_attempt_that_failed_is_told_whatever_the_second_one_says() {
+    fn a_failed_first_attempt_is_told_whatever_the_second_says() {
         let right = Proof {
             result: Verdict::Right,
             ..Proof::of(&PLANTS[0], Vec::new())

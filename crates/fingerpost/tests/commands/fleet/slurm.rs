@@ -100,7 +100,7 @@ fn labels_of_slurm_count_the_nodes_in_the_order_of_the_list() {
 }
 
 #[test]
-fn an_interrupted_sweep_of_slurm_cancels_its_own_job_and_no_other() {
+fn an_interrupted_sweep_of_slurm_cancels_its_own_job_only() {
     let home = Home::with(&[]);
     let Some(slurm) = SlurmCluster::start(home.path(), 3) else {
         return;
@@ -139,7 +139,7 @@ fn an_interrupted_sweep_of_slurm_cancels_its_own_job_and_no_other() {
 }
 
 #[test]
-fn a_node_that_is_taken_for_an_urgent_job_is_measured_afterwards() {
+fn a_node_taken_for_an_urgent_job_is_measured_afterwards() {
     let home = Home::with(&[]);
     let Some(slurm) = SlurmCluster::start(home.path(), 2) else {
         return;
@@ -183,7 +183,7 @@ fn a_node_that_is_taken_for_an_urgent_job_is_measured_afterwards() {
 }
 
 #[test]
-fn a_node_whose_job_was_ended_before_it_could_say_why_is_measured_afterwards() {
+fn a_node_whose_job_ended_without_a_word_is_measured_later() {
     let home = Home::with(&[]);
     let path = path_with(&home, &TAKES);
     let mut command = home.command(&[
@@ -287,7 +287,7 @@ fn slow_nodes_are_drained_by_scontrol() {
 }
 
 #[test]
-fn a_batch_script_that_is_requeued_goes_on_with_the_nodes_that_have_no_record() {
+fn a_requeued_batch_script_goes_on_with_the_missing_nodes() {
     let home = Home::with(&[]);
     let Some(slurm) = SlurmCluster::start(home.path(), 3) else {
         return;

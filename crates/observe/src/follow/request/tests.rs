@@ -195,7 +195,7 @@ fn an_answer_in_pieces_is_over_when_there_was_long_nothing() {
 }
 
 #[test]
-fn an_answer_in_pieces_with_fewer_bytes_than_any_whole_one_is_not_over() {
+fn a_pieced_answer_shorter_than_any_whole_one_is_not_over() {
     let after = |first: i32| {
         let ask = |story: Story, at: u64| {
             let story = story
@@ -234,7 +234,7 @@ fn an_answer_in_pieces_with_fewer_bytes_than_any_whole_one_is_not_over() {
 }
 
 #[test]
-fn an_answer_of_many_pieces_is_not_over_at_the_first_longer_pause() {
+fn an_answer_in_pieces_is_not_over_at_the_first_longer_pause() {
     let many = |end| {
         let story = Story::default()
             .enter(10, 201, WRITE)
@@ -265,7 +265,7 @@ fn an_answer_of_many_pieces_is_not_over_at_the_first_longer_pause() {
 }
 
 #[test]
-fn a_service_alone_shows_a_request_from_its_arrival_to_its_answer() {
+fn a_service_alone_shows_requests_from_arrival_to_answer() {
     let s = Side::Server;
     let here = arrivals(&simple().window(0, 60), &[]);
     assert_eq!((here.requests.len(), here.cut), (1, 0));
@@ -366,7 +366,7 @@ fn what_a_service_asks_others_is_no_request_of_its_clients() {
 }
 
 #[test]
-fn ports_say_which_end_a_socket_is_when_the_window_begins_in_an_answer() {
+fn ports_tell_a_sockets_end_when_a_window_begins_in_an_answer() {
     // The first that is seen of 0xb is what it sends; its port says that it answers all the same. 0xc has another port.
     let ports = |socket, local| What::Ports {
         socket,

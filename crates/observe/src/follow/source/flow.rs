@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_costs_half_of_what_its_call_takes_longer_and_what_cannot_be_is_measured_again() {
+    fn an_events_cost_is_half_a_calls_excess_or_measured_again() {
         let (cost, left) = measured(&[(100.0, 220.0), (0.0, 0.0)]);
         assert!(
             (cost - 60e-9).abs() < 1e-12 && left == 1,

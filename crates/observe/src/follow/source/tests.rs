@@ -79,7 +79,7 @@ fn enters(e: &Event, call: i64) -> bool {
 }
 
 #[test]
-fn a_round_trip_over_tcp_is_seen_from_send_to_arrival_to_wake_up_to_read() {
+fn a_round_trip_over_tcp_is_seen_from_send_to_read() {
     each(500_000, round_trip_of);
 }
 
@@ -189,7 +189,7 @@ fn round_trip_of(source: &mut dyn Source) {
 }
 
 #[test]
-fn a_ping_pong_over_pipes_is_seen_as_blocking_waking_and_coming_back() {
+fn a_ping_pong_over_pipes_is_seen_blocking_and_waking() {
     each(500_000, ping_pong_of);
 }
 
@@ -328,7 +328,7 @@ fn fast_window_of(source: &mut dyn Source) {
 }
 
 #[test]
-fn own_calls_are_not_recorded_and_what_an_event_costs_is_measured() {
+fn own_calls_are_not_recorded_and_an_events_cost_is_measured() {
     each(500_000, own_calls_of);
 }
 

@@ -56,7 +56,7 @@ fn spans_cover_the_window_and_a_wake_up_says_how_a_wait_ended() {
 }
 
 #[test]
-fn what_a_thread_was_in_when_the_window_opened_is_told_by_its_next_exit() {
+fn what_a_thread_was_in_at_opening_is_told_by_its_next_exit() {
     let window = Story::default()
         .waking(10, 2, 1)
         .switch(12, 2, Left::Ready, 1)
@@ -88,7 +88,7 @@ fn what_a_thread_was_in_when_the_window_opened_is_told_by_its_next_exit() {
 }
 
 #[test]
-fn a_wait_in_user_code_is_a_fault_and_one_of_a_kernel_thread_is_not() {
+fn a_wait_in_user_code_is_a_fault_and_a_kernel_threads_not() {
     let story =
         Story::default()
             .enter(1, 1, READ)
@@ -113,7 +113,7 @@ fn a_wait_in_user_code_is_a_fault_and_one_of_a_kernel_thread_is_not() {
 }
 
 #[test]
-fn a_thread_that_acts_though_no_event_gave_it_a_cpu_waited_for_nobody_knows_how_long() {
+fn a_thread_that_acts_without_a_cpu_waited_for_nobody_knows() {
     let story = Story::default()
         .enter(1, 1, READ)
         .switch(5, 1, Left::Uninterruptible, 0);
@@ -134,7 +134,7 @@ fn a_thread_that_acts_though_no_event_gave_it_a_cpu_waited_for_nobody_knows_how_
 }
 
 #[test]
-fn a_wake_up_told_before_its_thread_has_left_is_one_that_never_waits() {
+fn a_wake_up_before_its_thread_left_is_one_that_never_waits() {
     let window = Story::default()
         .enter(10, 1, FUTEX)
         .on(1)
@@ -147,7 +147,7 @@ fn a_wake_up_told_before_its_thread_has_left_is_one_that_never_waits() {
 }
 
 #[test]
-fn the_cause_of_a_wake_up_lies_right_before_it_in_the_same_interrupt() {
+fn the_cause_of_a_wake_up_lies_before_it_in_the_interrupt() {
     let cause = |story: Story| {
         let t = timelines(&story.window(0, 100));
         t.threads[&1]
@@ -211,7 +211,7 @@ fn the_cause_of_a_wake_up_lies_right_before_it_in_the_same_interrupt() {
 }
 
 #[test]
-fn interrupts_and_work_on_memory_are_told_from_what_they_interrupt() {
+fn interrupts_and_memory_work_are_told_from_what_they_cut() {
     let story = Story::default().enter(1, 1, READ).exit(2, 1, READ);
     let kind = InterruptKind::Timer;
     let story = story

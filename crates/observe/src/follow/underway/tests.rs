@@ -239,7 +239,7 @@ while 1:
 ";
 
 #[test]
-fn a_loop_that_waits_for_a_backend_is_told_by_what_it_asked_last() {
+fn a_loop_that_waits_for_a_backend_is_told_by_its_last_asking() {
     // The first request is answered, the second is not: it comes within the tick of the first answer.
     let Some(backend) = Server::start(
         "

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn one_segment_each_way_within_a_tick_is_told_by_what_was_before() {
+    fn a_segment_each_way_within_a_tick_is_told_by_what_was_before() {
         let with = |s: Tcp, data_segments| Tcp { data_segments, ..s };
         let asked = seen(None, with(tcp(9, 0, 500, 800), [1, 0]), 10 * SECOND);
         let next = with(tcp(18, 90, 50, 50), [2, 1]);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_connection_has_a_request_from_its_arrival_to_its_answer() {
+    fn a_real_connection_has_requests_from_arrival_to_answer() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let Ok(diag) = SockDiag::open() else {

@@ -107,7 +107,7 @@ fn a_lock_is_what_its_holder_did_its_disk_included() {
 
 /// An interpreter's lock is waited for in turns of some milliseconds, each of which a timer ends.
 #[test]
-fn a_wait_with_a_limit_that_is_tried_again_is_for_who_has_the_lock() {
+fn a_retried_wait_with_a_limit_is_for_who_has_the_lock() {
     let turn = |story: Story, from: u64| {
         story
             .on(0)
@@ -173,7 +173,7 @@ fn waiting_for_a_cpu_names_who_had_it() {
 }
 
 #[test]
-fn a_neighbour_that_has_another_cpu_shares_in_the_wait_for_the_one_that_the_client_has() {
+fn a_neighbour_on_another_cpu_shares_in_the_clients_wait() {
     // 201 has CPU 0 while 101 waits for it; 301 has CPU 1 until it idles.
     let story = Story::default()
         .on(1)
@@ -242,7 +242,7 @@ fn a_cpu_that_the_server_itself_has_is_no_neighbours() {
 }
 
 #[test]
-fn of_many_cpus_those_who_have_them_when_the_wait_begins_share_in_it_unless_one_idles() {
+fn of_many_cpus_their_holders_share_in_a_wait_unless_one_idles() {
     let has = |story: Story, cpu: u16, tid: i32| {
         story
             .on(cpu)
@@ -289,7 +289,7 @@ fn of_many_cpus_those_who_have_them_when_the_wait_begins_share_in_it_unless_one_
 }
 
 #[test]
-fn a_request_that_a_throttle_holds_back_is_told_from_one_in_the_queue() {
+fn a_throttled_io_is_told_from_one_in_the_queue() {
     let window = Story::default()
         .enter(1, 101, FSYNC)
         .switch(2, 101, Left::Uninterruptible, 301)
@@ -318,8 +318,7 @@ fn a_request_that_a_throttle_holds_back_is_told_from_one_in_the_queue() {
 }
 
 #[test]
-fn a_worker_that_was_idle_when_the_wait_began_did_nothing_for_it_until_it_was_given_the_end_of_the_io()
- {
+fn a_worker_idle_at_the_beginning_did_nothing_until_the_ios_end() {
     // 101's I/O is held back. 401, a worker of the kernel, serves others meanwhile, and is then given the end of the
     // I/O.
     let told = |wake_up_is_told: bool| {
@@ -375,7 +374,7 @@ fn a_worker_that_was_idle_when_the_wait_began_did_nothing_for_it_until_it_was_gi
 }
 
 #[test]
-fn time_in_the_device_beside_others_io_names_them_and_a_kernel_threads_io_is_nobodys() {
+fn device_time_beside_others_io_names_them_but_no_kernel_thread() {
     let other = |tid: u64, step| What::Disk {
         step,
         io: Io {

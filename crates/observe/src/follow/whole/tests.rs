@@ -9,7 +9,7 @@ use super::*;
 const MS: u64 = 1_000_000;
 
 #[test]
-fn every_time_is_in_a_step_whose_middle_is_within_a_hundredth_of_it() {
+fn every_time_is_in_a_step_within_a_hundredth_of_its_middle() {
     for time in (0..2_000).map(|n| (520.0 * 1.01f64.powi(n)) as u64) {
         let found = middle(bucket(time));
         let off = (found - time as f64).abs() / time as f64;
@@ -112,7 +112,7 @@ fn check(counted: &Counted, mut took: Vec<u64>) {
 }
 
 #[test]
-fn every_request_of_tcp_and_of_unix_sockets_is_counted_whether_slow_or_short() {
+fn all_requests_of_tcp_and_unix_sockets_are_counted() {
     if let Err(sentence) = each_is_counted(Whole::open) {
         fingerpost_testing::skipped(sentence);
     }

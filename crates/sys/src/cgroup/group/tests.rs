@@ -268,7 +268,7 @@ fn a_real_group_limits_and_goes_away() {
 }
 
 #[test]
-fn a_real_group_that_was_left_behind_is_removed_from_its_journal() {
+fn a_real_group_left_behind_is_removed_by_its_places() {
     let Some(group) = real_group("left", &[Controller::Freezer]) else {
         return;
     };

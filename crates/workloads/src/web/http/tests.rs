@@ -98,7 +98,7 @@ fn an_answer_without_length_lasts_until_the_connection_closes() {
 }
 
 #[test]
-fn chunks_are_joined_and_their_extensions_and_trailers_passed_over() {
+fn chunks_are_joined_and_extensions_and_trailers_passed_over() {
     let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n5;name=\"v\"\r\nhello\r\n0A\r\n\
         0123456789\r\n0\r\nX: y\r\n\r\n";
     assert_eq!(
@@ -121,7 +121,7 @@ fn chunks_are_joined_and_their_extensions_and_trailers_passed_over() {
 }
 
 #[test]
-fn interim_answers_are_passed_over_and_some_answers_have_no_body() {
+fn interim_answers_are_passed_over_and_some_have_no_body() {
     let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\
         Content-Length: 1\r\n\r\nx";
     assert_eq!(
@@ -279,7 +279,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_at_all_give_an_answer_or_an_error_the_same_in_one_piece_or_many(
+    fn any_bytes_give_the_same_in_one_piece_or_in_many(
         bytes in proptest::collection::vec(any::<u8>(), 0..300),
         head in prop_oneof![
             Just(&b""[..]),

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_optional_is_left_out_by_name_and_what_is_needed_refuses_with_a_sentence() {
+fn the_optional_is_left_out_by_name_the_needed_refuses() {
     let Ok(found) = tracefs::find(&WANTED.each_ref().map(|w| w.name)) else {
         return fingerpost_testing::skipped("no tracefs");
     };

@@ -21,7 +21,7 @@ fn told(name: &str, small: i32, values: &[u64]) -> Option<What> {
 }
 
 #[test]
-fn a_record_has_its_time_thread_cpu_and_whether_it_was_in_an_interrupt() {
+fn a_record_has_time_thread_cpu_and_interrupt() {
     let e = event(&record("sched_waking", 1, 42, &[7]), &HashMap::new()).unwrap();
     assert_eq!(
         (e.time, e.tid, e.pid, e.cpu, e.interrupt),
@@ -114,7 +114,7 @@ fn each_tracepoint_tells_its_event() {
 }
 
 #[test]
-fn block_requests_are_named_by_the_whole_device_and_a_flush_by_no_sector() {
+fn requests_to_a_block_device_are_named_by_the_whole_device() {
     let io = |small, values: &[u64]| match told("block_bio_queue", small, values) {
         Some(What::Disk {
             step: DiskStep::Submitted,

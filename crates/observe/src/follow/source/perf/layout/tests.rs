@@ -90,7 +90,7 @@ fn calls_have_their_number_arguments_and_result() {
 }
 
 #[test]
-fn switches_tell_who_came_in_what_state_the_other_left_and_both_names() {
+fn switches_tell_who_came_how_the_other_left_and_both_names() {
     let d = decoder(
         "sched/sched_switch",
         "prev_comm[16]:8:16 prev_state:32:8 next_comm[16]:40:16 next_pid:56:4",
@@ -198,7 +198,7 @@ fn sockets_have_their_address_bytes_state_and_ports() {
 }
 
 #[test]
-fn block_requests_are_named_by_the_whole_device_and_a_flush_by_no_sector() {
+fn io_is_named_by_the_whole_device_and_a_flush_by_no_sector() {
     let d = decoder(
         "block/block_bio_queue",
         "dev:8:4 sector:16:8 nr_sector:24:4 rwbs[10]:28:10",
@@ -269,7 +269,7 @@ fn memory_and_interrupts_need_no_field() {
 }
 
 #[test]
-fn the_end_of_a_flush_is_told_of_the_flush_and_of_the_write_that_asked_for_it() {
+fn the_end_of_a_flush_is_told_of_it_and_of_its_write() {
     let d = decoder(
         "block/block_rq_complete",
         "dev:8:4 sector:16:8 nr_sector:24:4 error:28:4 rwbs[10]:32:10",
