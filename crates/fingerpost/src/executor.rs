@@ -13,6 +13,7 @@ use fingerpost_probes::Probe;
 use fingerpost_probes::protocol::{self, Request};
 use fingerpost_sys::{child, task};
 
+use crate::foreign;
 use crate::plan::Row;
 
 /// What a slice may take beyond its own length, for setup, calibration, counting and teardown, before it counts as
@@ -120,6 +121,10 @@ impl<'a> ProcessExecutor<'a> {
             &String::from_utf8_lossy(&output.stdout),
             self.rows[row].probe.unit,
         );
+        let slice = match self.rows[row].program {
+            Some(_) => foreign::bounded(slice),
+            None => slice,
+        };
         match slice {
             Slice::Failed(_) if !status.success() => {
                 Slice::Failed(format!("ended with {status}{}", first_line(&output.stderr)))

@@ -12,6 +12,7 @@ mod defect;
 mod definitions;
 mod executor;
 mod exit;
+mod foreign;
 mod inner;
 mod next;
 mod output;

@@ -11,6 +11,7 @@ use fingerpost_record::{Param, Params, suggest};
 use wildmatch::WildMatch;
 
 use crate::exit::usage;
+use crate::foreign;
 
 pub use parts::{LabRun, Row, Settings, joined};
 
@@ -95,7 +96,13 @@ pub fn resolve_beside(
                 settings: lab_settings(lab, settings, &mut used),
             });
         } else if probes.len() == before {
-            return usage(unknown(name));
+            match foreign::find(name) {
+                Some(row) => {
+                    probes.push(row.probe);
+                    plan.rows.push(row);
+                }
+                None => return usage(unknown(name)),
+            }
         }
     }
     values::check(&probes, &plan.labs, settings)?;

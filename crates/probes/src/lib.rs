@@ -36,7 +36,7 @@ mod zerofill;
 use fingerpost_record::descriptor::{Descriptor, HostDependence, is_beyond_caches, lmbench};
 use fingerpost_record::{Measurement, Outcome, Params};
 
-pub use probe::{Nature, Probe};
+pub use probe::{LATENCY, Nature, Probe};
 pub use session::{Session, Stop};
 
 /// Every probe, in the order of the table. To add one: write its file, end it with its descriptors, add a line here.

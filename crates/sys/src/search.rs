@@ -5,6 +5,7 @@
 //! loader finds code for whatever is started: an empty part of `LD_LIBRARY_PATH`, which many a profile makes, is the
 //! working directory. This program itself is static and loads nothing.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,6 +13,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::system;
+
+/// The most programs that are looked for by the beginning of their names.
+const MOST_PROGRAMS: usize = 100;
 
 /// Leaves out of `PATH`, for this process and what it starts, what is relative, and for root also directories that
 /// others can change. Gives those of them that are there, to be told.
@@ -89,6 +93,34 @@ fn libraries(value: &OsStr, files: bool, root: bool) -> (OsString, Vec<OsString>
     (OsString::from_vec(kept.join(&b':')), left_out)
 }
 
+/// Programs on `PATH` whose names begin so: what follows in the name, and the file that would be started, by name. For
+/// root only files that nobody else can change, after [`harden`].
+pub fn programs(prefix: &str) -> Vec<(String, PathBuf)> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    programs_in(&path, prefix, system::uid() == 0)
+}
+
+fn programs_in(path: &OsStr, prefix: &str, root: bool) -> Vec<(String, PathBuf)> {
+    let mut found = BTreeMap::new();
+    for dir in env::split_paths(path).filter(|dir| dir.is_absolute()) {
+        for entry in dir.read_dir().into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(prefix)) else {
+                continue;
+            };
+            let file = dir.join(&name);
+            let runs = file
+                .metadata()
+                .is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0);
+            let safe = !root || is_trusted(&dir) && is_trusted(&file);
+            if runs && safe && found.len() < MOST_PROGRAMS {
+                found.entry(rest.to_owned()).or_insert(file);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
 /// The directories that are kept, as a value of `PATH`, and the others.
 fn parted(path: &OsStr, root: bool) -> (OsString, Vec<PathBuf>) {
     let (kept, left_out): (Vec<_>, Vec<_>) =
@@ -127,6 +159,33 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn programs_are_found_by_their_beginning_first_come_first() {
+        let base = tempfile::tempdir().unwrap();
+        let (one, two) = (base.path().join("one"), base.path().join("two"));
+        let put = |dir: &Path, name: &str, mode: u32| {
+            fs::create_dir_all(dir).unwrap();
+            fs::write(dir.join(name), "").unwrap();
+            fs::set_permissions(dir.join(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        put(&one, "x-a", 0o755);
+        put(&two, "x-a", 0o755);
+        put(&two, "x-b", 0o757);
+        put(&two, "x-c", 0o644);
+        put(&two, "y-d", 0o755);
+        let path = env::join_paths([&one, &two, Path::new("relative")]).unwrap();
+        let of = |file: PathBuf, name: &str| (name.to_owned(), file);
+        let mut all = vec![of(one.join("x-a"), "a"), of(two.join("x-b"), "b")];
+        assert_eq!(programs_in(&path, "x-", false), all);
+        // Root starts none that others can change.
+        all.pop();
+        if fingerpost_testing::is_root() {
+            assert_eq!(programs_in(&path, "x-", true), all);
+        }
+        fs::set_permissions(&one, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(!programs_in(&path, "x-", true).contains(&all[0]));
+    }
 
     #[test]
     fn what_others_can_change_is_not_searched_by_root() {

@@ -19,7 +19,7 @@ use wildmatch::WildMatch;
 use crate::exit::usage;
 use crate::output::Listing as Format;
 use crate::plan::{family, known_names};
-use crate::{cpus, output};
+use crate::{cpus, foreign, output};
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
@@ -140,7 +140,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let published = PUBLISHED
         .iter()
         .filter(|f| args.name.is_some() && (pattern.matches(f.name) || family(f.name) == name));
+    let of_others: Vec<&'static Probe> = foreign::all().iter().map(|row| row.probe).collect();
+    let of_others = of_others
+        .into_iter()
+        .filter(named)
+        .map(|p| probe_entry(p, cpus));
     let entries: Vec<Entry> = probes
+        .chain(of_others)
         .chain(labs)
         .chain(causes)
         .chain(published.map(published_entry))

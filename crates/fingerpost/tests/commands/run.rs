@@ -388,3 +388,78 @@ fn list_tells_of_published_figures_that_no_probe_measures() {
             .contains(&"lmbench.null_io".to_owned())
     );
 }
+
+/// A program on `PATH` with this name and script.
+fn put(dir: &std::path::Path, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let file = dir.join(format!("fingerpost-probe-{name}"));
+    std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_probe_of_others_is_listed_and_run_by_its_name() {
+    let home = Home::with(&[]);
+    let bin = home.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let answer = "batch 10\\ns 10 500 0\\ns 10 520 0\\ns 10 510 0\\nend\\n";
+    put(
+        &bin,
+        "my.op",
+        &format!("[ \"$1 $2\" = \"__probe my.op\" ] || exit 9\nsleep 0.01\nprintf '{answer}'"),
+    );
+    put(&bin, "endless", "yes 's 1 1 0'");
+    put(&bin, "many", "yes 's 1 1 0' | head -n 100000; echo end");
+    put(
+        &bin,
+        "rude",
+        "printf 'fail \\033[31m'; yes no | head -c 1000000 | tr -d '\\n'",
+    );
+    put(&bin, "syscall.null", "echo 's 1 1 0'; echo end");
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = std::iter::once(bin).chain(std::env::split_paths(&inherited));
+    let path = std::env::join_paths(dirs).unwrap();
+    let says = |words: &[&str]| Said::of(&home.command(words).env("PATH", &path).output().unwrap());
+
+    let list = says(&["list"]).out;
+    assert!(
+        list.contains("my.op") && list.contains("a probe of others"),
+        "{list}"
+    );
+    let ours = list
+        .lines()
+        .filter(|line| line.trim_start().starts_with("syscall.null "));
+    assert_eq!(ours.count(), 1, "{list}");
+    let run = |name: &str| {
+        let file = home.path().join("of_others.json");
+        let said = says(&[
+            "run",
+            name,
+            "--budget",
+            "1",
+            "--quiet",
+            "-o",
+            file.to_str().unwrap(),
+        ]);
+        let run = load::from_path(&file).unwrap_or_else(|e| panic!("{e}: {}", said.err));
+        run.measurements.into_iter().next().expect("one row")
+    };
+    let row = run("my.op");
+    assert_eq!(
+        (row.probe.as_str(), row.outcome),
+        ("my.op", Outcome::Measured)
+    );
+    let figure = row.estimate.expect("a figure").value;
+    assert!((50.0..=52.0).contains(&figure), "{figure}");
+    for hostile in ["endless", "many", "rude"] {
+        let row = run(hostile);
+        assert!(row.outcome != Outcome::Measured, "{hostile}: {row:?}");
+        let reason = row.reason.expect("it says why");
+        assert!(
+            reason.len() < 2000 && !reason.contains('\u{1b}'),
+            "{hostile}: {reason}"
+        );
+    }
+    // Nothing runs by itself, and what is not there is unknown.
+    assert!(says(&["run", "no.such"]).refused().contains("no.such"));
+}
