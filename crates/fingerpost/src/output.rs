@@ -5,10 +5,11 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use fingerpost_record::archive::write_whole;
 use fingerpost_record::guard::{self, Guard, Kind};
 use fingerpost_record::text::clean;
+use fingerpost_report::document::format::Screen;
 use fingerpost_report::{Format, Style, wrap};
 use serde::Serialize;
 
@@ -116,7 +117,17 @@ pub fn json(document: &impl Serialize) -> anyhow::Result<()> {
     })
 }
 
-/// Reads `--format`.
+/// Reads `--format`: each output format with its purpose, which is the help and the completion.
 pub fn format_parser() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(Format::NAMES).try_map(|name| name.parse::<Format>())
+    PossibleValuesParser::new(formats()).try_map(|name| name.parse::<Format>())
+}
+
+/// The output formats that there are.
+pub fn formats() -> impl Iterator<Item = PossibleValue> {
+    Format::all().map(|format| PossibleValue::new(format.name()).help(format.purpose()))
+}
+
+/// Writes what is to be shown in a format.
+pub fn show(screen: &dyn Screen, format: Format, wide: bool) -> anyhow::Result<()> {
+    write(|out| format.write(out, screen, &style(wide)))
 }

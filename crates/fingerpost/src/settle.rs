@@ -230,7 +230,7 @@ fn planned<'a>(
         threshold: comparison.threshold,
         seed: None,
         allow_system_changes: options.allow_system_changes,
-        format: Format::Json,
+        format: Format::JSON,
         quiet: options.quiet,
     };
     Ok(Pair { change, row, args })

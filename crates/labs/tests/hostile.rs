@@ -92,7 +92,7 @@ fn shown(run: &Run, format: Format, style: &Style) -> String {
 fn nothing_of_a_hostile_run_acts_on_the_terminal_in_any_format() {
     let run = hostile_paths();
     load::validate(&run).expect("the run is hostile, and valid");
-    for format in [Format::Table, Format::Json, Format::Csv, Format::Markdown] {
+    for format in Format::all() {
         let text = shown(
             &run,
             format,
@@ -110,7 +110,7 @@ fn nothing_of_a_hostile_run_acts_on_the_terminal_in_any_format() {
     let page = html::report(&run, fingerpost_labs::views(), None);
     assert!(!page.chars().any(|c| misleads(c) && c != '\n') && !page.contains("<script"));
     assert!(
-        shown(&run, Format::Markdown, &Style::default())
+        shown(&run, Format::MARKDOWN, &Style::default())
             .matches("<script")
             .count()
             == 1,
@@ -121,7 +121,7 @@ fn nothing_of_a_hostile_run_acts_on_the_terminal_in_any_format() {
 #[test]
 fn json_says_exactly_what_the_record_says() {
     let run = hostile();
-    let text = shown(&run, Format::Json, &Style::default());
+    let text = shown(&run, Format::JSON, &Style::default());
     assert_eq!(text.lines().count(), 1);
     assert!(load::from_slice(text.as_bytes(), "shown").unwrap() == run);
 }
@@ -129,7 +129,7 @@ fn json_says_exactly_what_the_record_says() {
 #[test]
 fn csv_can_be_read_back_whatever_the_texts() {
     let run = hostile_paths();
-    let text = shown(&run, Format::Csv, &Style::default());
+    let text = shown(&run, Format::CSV, &Style::default());
     let lines = parse_csv(&text);
     let outcome = lines[0].iter().position(|h| h == "outcome").unwrap();
     let (derived, measured): (Vec<&Vec<String>>, Vec<_>) = lines[1..]
@@ -152,7 +152,7 @@ fn csv_can_be_read_back_whatever_the_texts() {
 #[test]
 fn csv_keeps_the_figures_to_the_last_bit() {
     let run = fixture::run();
-    let lines = parse_csv(&shown(&run, Format::Csv, &Style::default()));
+    let lines = parse_csv(&shown(&run, Format::CSV, &Style::default()));
     let column = |name: &str| lines[0].iter().position(|h| h == name).unwrap();
     let null = lines
         .iter()
@@ -289,7 +289,7 @@ proptest! {
     fn any_valid_run_can_be_shown(rows in prop::collection::vec(row(), 0..12), width in 0usize..200) {
         let run = Run { measurements: rows, ..fixture::run() };
         prop_assert_eq!(load::validate(&run), Ok(()));
-        for format in [Format::Table, Format::Csv, Format::Markdown] {
+        for format in [Format::TABLE, Format::CSV, Format::MARKDOWN] {
             let text = shown(&run, format, &Style { width: Some(width), ..Style::default() });
             prop_assert!(!text.chars().any(|c| misleads(c) && !matches!(c, '\n' | '\r')));
         }

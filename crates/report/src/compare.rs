@@ -1,4 +1,6 @@
-//! Two sides of a comparison on a terminal.
+//! Two sides of a comparison as a screen: what a person reads, the comparison itself, and its rows as lines.
+
+mod records;
 
 use std::io::{self, Write};
 
@@ -7,148 +9,145 @@ use fingerpost_record::Status;
 use fingerpost_record::params::named;
 
 use crate::compare_words::{
-    SETTLED, SURER, below_causes, causes, cells, in_order, not_compared_in_short, overlap, settled,
-    sides, summary, surer, text, tone,
+    SETTLED, SURER, below_causes, causes, cells, in_order, not_compared, not_compared_in_short,
+    overlap, settled, sides, summary, surer, text, tone,
+};
+use crate::document::format::Screen;
+use crate::document::records::Records;
+use crate::document::{
+    self, Block, Cell, Column, Document, Fact, Group, Section, Table, Text, json,
 };
 use crate::explain::pieces;
-use crate::format::Format;
-use crate::grid::{Align, Grid, Line};
-use crate::style::{Style, Tone};
+use crate::grid::Align;
+use crate::html::content::Content;
+use crate::html::of_comparison;
+use crate::style::Tone;
 use crate::view::parts_of_doubt;
-use crate::{compare_csv, compare_markdown, json};
 
-const COLUMNS: [(&str, Align, u8); 7] = [
-    ("probe", Align::Left, 0),
-    ("parameters", Align::Left, 0),
-    ("base", Align::Right, 0),
-    ("new", Align::Right, 0),
-    ("× slower", Align::Right, 0),
-    ("95 % interval", Align::Left, 1),
-    ("verdict", Align::Left, 0),
-];
+impl Screen for Comparison {
+    fn document(&self) -> Document {
+        document(self)
+    }
 
-/// Writes a comparison in a format. The style matters to the table only.
-///
-/// # Errors
-/// What writing to `out` gives.
-pub fn write(
-    out: &mut dyn Write,
-    comparison: &Comparison,
-    format: Format,
-    style: &Style,
-) -> io::Result<()> {
-    match format {
-        Format::Table => out.write_all(table(comparison, style).as_bytes()),
-        Format::Json => json::write(out, comparison),
-        Format::Csv => out.write_all(compare_csv::render(comparison).as_bytes()),
-        Format::Markdown => out.write_all(compare_markdown::render(comparison).as_bytes()),
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json::write(out, self)
+    }
+
+    fn records(&self) -> Records {
+        records::of(self)
+    }
+
+    fn page(&self) -> Content {
+        of_comparison(self, None)
     }
 }
 
-/// The comparison as a table: what a person reads first comes first.
-pub fn table(c: &Comparison, style: &Style) -> String {
-    let mut grid = Grid::of(COLUMNS);
-    let lines = &mut grid.lines;
-    lines.push(Line::Heading(text(&c.headline)));
-    lines.extend(
-        sides(c)
-            .into_iter()
-            .map(|(name, sentence, doubt)| match doubt {
-                true => {
-                    Line::Labelled(name, parts_of_doubt(&sentence).0.to_owned(), Tone::Doubtful)
-                }
-                false => Line::Labelled(name, sentence, Tone::Plain),
-            }),
+/// The comparison: what a person reads first comes first.
+fn document(c: &Comparison) -> Document {
+    let list = |told: Vec<String>, tone| {
+        let told = told.into_iter();
+        Block::List(told.map(|t| Text::new(t, tone)).collect())
+    };
+    let mut sections = vec![
+        Section::new("hosts", "What differs between the hosts").with([Block::Facts(hosts(c))]),
+        Section::new("settled", SETTLED).with([list(settled(c), Tone::Plain)]),
+        Section::new("why", "Why").with(why(c)),
+    ];
+    let below = below_causes(c).into_iter();
+    sections.extend(
+        below.map(|(title, told)| Section::new("part", title).with([list(told, Tone::Plain)])),
     );
-    section(
-        lines,
-        "What differs between the hosts",
-        c.hosts.iter().map(|d| {
-            Line::Labelled(
-                text(&d.what),
-                text(&format!("{} → {}", d.base, d.new)),
-                Tone::Plain,
-            )
-        }),
-    );
-    section(
-        lines,
-        SETTLED,
-        settled(c).into_iter().map(|l| Line::Note(l, Tone::Plain)),
-    );
+    sections.push(Section::new("rows", "").with([Block::Table(rows(c))]));
+    let rest = Block::Details {
+        summary: "Not compared".into(),
+        short: Text::new(not_compared_in_short(c).join("; "), Tone::Faint),
+        blocks: vec![list(not_compared(c), Tone::Faint)],
+    };
+    sections.push(Section::new("not-compared", "").with([rest]));
+    sections.retain(|s| !s.blocks.is_empty());
+    let mut end = vec![Fact::new("Rows", summary(c), Tone::Plain)];
+    end.extend(surer(c).map(|how| Fact::new(SURER, how, Tone::Plain)));
+    Document {
+        title: text(&c.headline),
+        lead: vec![Block::Facts(sides(c).into_iter().map(side).collect())],
+        sections,
+        end: vec![Block::Facts(end)],
+    }
+}
+
+/// Who is compared; of a doubt what is the matter.
+fn side((name, sentence, doubt): (String, String, bool)) -> Fact {
+    match doubt {
+        true => Fact::new(name, parts_of_doubt(&sentence).0, Tone::Doubtful),
+        false => Fact::new(name, sentence, Tone::Plain),
+    }
+}
+
+fn hosts(c: &Comparison) -> Vec<Fact> {
+    c.hosts
+        .iter()
+        .map(|d| Fact::new(&d.what, format!("{} → {}", d.base, d.new), Tone::Plain))
+        .collect()
+}
+
+/// Who is accused, with the evidence; in short who was ruled out and who could not be judged.
+fn why(c: &Comparison) -> Vec<Block> {
     let (accused, rest): (Vec<_>, Vec<_>) = causes(c)
         .into_iter()
-        .partition(|(_, _, status)| style.wide || status.accuses());
-    let overlap = overlap(c)
+        .partition(|(_, _, status)| status.accuses());
+    let overlap = overlap(c).into_iter();
+    let overlap = overlap.map(|sentence| Text::new(sentence, Tone::Plain));
+    let accused = accused
         .into_iter()
-        .map(|sentence| Line::Note(sentence, Tone::Plain));
-    let accused = accused.into_iter().flat_map(cause_lines);
-    section(
-        lines,
-        "Why",
-        overlap
-            .chain(accused)
-            .chain(in_one_line(c).into_iter().filter(|_| !rest.is_empty())),
-    );
-    for (title, told) in below_causes(c) {
-        section(
-            lines,
-            &title,
-            told.into_iter().map(|l| Line::Note(l, Tone::Plain)),
-        );
+        .map(|(label, evidence, status)| Text::new(label, pieces::tone(status)).over(evidence));
+    let mut blocks = vec![Block::List(overlap.chain(accused).collect())];
+    for status in [Status::RuledOut, Status::NotObserved] {
+        let of = c.causes.iter().filter(|f| f.status == status);
+        let names: Vec<&str> = of.map(|f| fingerpost_diagnose::label(&f.cause)).collect();
+        let told = rest.iter().filter(|(_, _, of)| *of == status);
+        // A suspect that was ruled out is one line, as one that was not observed.
+        let told = told.map(|(label, evidence, _)| {
+            Text::new(format!("{label}: {}", evidence.join("; ")), Tone::Faint)
+        });
+        blocks.push(Block::Details {
+            summary: status.as_str().into(),
+            short: Text::new(names.join(", "), Tone::Faint),
+            blocks: vec![Block::List(told.collect())],
+        });
     }
-    row_lines(&mut grid, c);
-    let lines = &mut grid.lines;
-    section(
-        lines,
-        "Not compared",
-        not_compared_in_short(c)
-            .into_iter()
-            .map(|l| Line::Note(l, Tone::Faint)),
-    );
-    lines.extend([
-        Line::Blank,
-        Line::Labelled("Rows".into(), summary(c), Tone::Plain),
-    ]);
-    lines.extend(surer(c).map(|how| Line::Labelled(SURER.into(), how.into(), Tone::Plain)));
-    grid.render(style)
+    blocks
 }
 
-fn section(lines: &mut Vec<Line>, title: &str, content: impl Iterator<Item = Line>) {
-    let content: Vec<Line> = content.collect();
-    if !content.is_empty() {
-        lines.extend([Line::Blank, Line::Heading(title.to_owned())]);
-        lines.extend(content);
-    }
-}
-
-fn row_lines(grid: &mut Grid, c: &Comparison) {
-    if c.rows.is_empty() {
-        return;
-    }
-    let titles = grid.titles();
-    grid.lines.extend([Line::Blank, titles]);
-    for rows in in_order(c).chunk_by(|a, b| a.descriptor.table.key == b.descriptor.table.key) {
+/// The rows, in groups of one title; the parameters that all of several rows have alike belong into it.
+fn rows(c: &Comparison) -> Table {
+    let columns = [
+        Column::words("probe"),
+        Column::words("parameters"),
+        Column::figures("base"),
+        Column::figures("new"),
+        Column::figures("× slower"),
+        Column::new("95 % interval", Align::Left, 1),
+        Column::words("verdict"),
+    ];
+    let row = |row: &Row, shared: &[String]| {
+        let mut cells = cells(row);
+        let own = params(row).filter(|word| !shared.contains(word));
+        cells[1] = own.collect::<Vec<_>>().join(" ");
+        let note = row.note.iter().map(|note| Text::new(note, Tone::Faint));
+        document::Row::new(cells.map(Cell::from), tone(row.verdict)).noted(note)
+    };
+    let in_order = in_order(c);
+    let groups = in_order.chunk_by(|a, b| a.descriptor.table.key == b.descriptor.table.key);
+    let group = |rows: &[&Row]| {
         let shared = shared(rows);
-        let title = text(&rows[0].descriptor.table.title);
-        let words = std::iter::once(title.as_str()).chain(shared.iter().map(String::as_str));
-        grid.lines
-            .push(Line::Heading(words.collect::<Vec<_>>().join("  ")));
-        for row in rows {
-            let mut cells = cells(row);
-            cells[1] = params(row)
-                .filter(|word| !shared.contains(word))
-                .collect::<Vec<_>>()
-                .join(" ");
-            grid.lines
-                .push(Line::Cells(cells.to_vec(), tone(row.verdict)));
-            grid.lines.extend(
-                row.note
-                    .iter()
-                    .map(|note| Line::Note(text(note), Tone::Faint)),
-            );
+        Group {
+            title: text(&rows[0].descriptor.table.title),
+            rows: rows.iter().map(|r| row(r, &shared)).collect(),
+            shared,
+            notes: Vec::new(),
         }
-    }
+    };
+    Table::new(columns).grouped(groups.map(group))
 }
 
 /// A row's parameters, a word each.
@@ -169,53 +168,19 @@ fn shared(rows: &[&Row]) -> Vec<String> {
         .collect()
 }
 
-/// Who was ruled out and who could not be judged: names, each kind in one line. Their figures come with every column.
-fn in_one_line(c: &Comparison) -> Vec<Line> {
-    let of = |status: Status| -> Vec<String> {
-        c.causes
-            .iter()
-            .filter(|f| f.status == status)
-            .map(|f| text(fingerpost_diagnose::label(&f.cause)))
-            .collect()
-    };
-    let kinds = [Status::RuledOut, Status::NotObserved].map(|status| (status, of(status)));
-    let told = kinds.into_iter().filter(|(_, names)| !names.is_empty());
-    told.map(|(status, names)| {
-        Line::Note(
-            format!(
-                "{} (by what: --wide): {}",
-                status.as_str(),
-                names.join(", ")
-            ),
-            Tone::Faint,
-        )
-    })
-    .collect()
-}
-
-fn cause_lines((label, evidence, status): (String, Vec<String>, Status)) -> Vec<Line> {
-    let tone = pieces::tone(status);
-    // A suspect that was ruled out is one line, as one that was not observed; a named one has its evidence below it.
-    if !status.accuses() {
-        return vec![Line::Note(
-            format!("{label}: {}", evidence.join("; ")),
-            tone,
-        )];
-    }
-    let evidence = evidence
-        .into_iter()
-        .map(|e| Line::Note(format!("– {e}"), Tone::Plain));
-    std::iter::once(Line::Note(label, tone))
-        .chain(evidence)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::{markdown, terminal};
+    use crate::format::Format;
+    use crate::style::Style;
     use fingerpost_compare::comparison::NotCompared;
     use fingerpost_compare::{Options, compare, references};
     use fingerpost_record::{Params, Unit};
+
+    fn table(c: &Comparison, style: &Style) -> String {
+        terminal::document(&document(c), style)
+    }
 
     fn g5() -> Comparison {
         let load = |name| references::load(name).unwrap();
@@ -228,13 +193,13 @@ mod tests {
 
     fn written(format: Format) -> String {
         let mut out = Vec::new();
-        write(&mut out, &g5(), format, &Style::default()).unwrap();
+        format.write(&mut out, &g5(), &Style::default()).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn the_headline_and_the_hosts_come_before_the_rows() {
-        let text = written(Format::Table);
+        let text = written(Format::TABLE);
         let at = |what: &str| {
             text.find(what)
                 .unwrap_or_else(|| panic!("no “{what}” in {text}"))
@@ -244,7 +209,7 @@ mod tests {
             at("What differs between the hosts")
                 < at("system call and signal cost, 42 % (syscall.entry, layer kernel)")
         );
-        assert!(at("(syscall.entry, layer kernel)") < at("ruled out (by what: --wide): "));
+        assert!(at("(syscall.entry, layer kernel)") < at("ruled out  "));
         assert!(at("the CPU's speed") < at("\nSystem calls\n"));
         assert!(!text.contains("cpu.speed"), "names alone");
         let wide = table(
@@ -305,7 +270,7 @@ mod tests {
                 .collect();
             [
                 table(c, &Style::default()),
-                compare_markdown::render(c),
+                markdown::document(&document(c)),
                 page,
             ]
         };
@@ -342,7 +307,7 @@ mod tests {
 
     #[test]
     fn json_is_the_comparison_with_the_fields_of_the_design() {
-        let v: serde_json::Value = serde_json::from_str(&written(Format::Json)).unwrap();
+        let v: serde_json::Value = serde_json::from_str(&written(Format::JSON)).unwrap();
         for key in ["base", "new", "rows", "causes", "headline"] {
             assert!(!v[key].is_null(), "{key}");
         }
@@ -367,15 +332,17 @@ mod tests {
     #[test]
     fn csv_and_markdown_have_every_row_and_escape() {
         let c = g5();
-        let csv = written(Format::Csv);
+        let csv = written(Format::CSV);
         assert_eq!(csv.lines().count(), 1 + c.rows.len() + c.not_compared.len());
         let mut hostile = c.clone();
         hostile.rows[0].probe = "=cmd|\"<script>\u{1b}[2J".into();
         hostile.headline = "a <b> | c".into();
-        let (csv, md) = (
-            compare_csv::render(&hostile),
-            compare_markdown::render(&hostile),
-        );
+        let mut csv = Vec::new();
+        Format::CSV
+            .write(&mut csv, &hostile, &Style::default())
+            .unwrap();
+        let csv = String::from_utf8(csv).unwrap();
+        let md = markdown::document(&document(&hostile));
         assert!(csv.contains("'=cmd") && !md.contains("<script>") && !md.contains("<b>"));
         assert!(
             !csv.contains('\u{1b}')

@@ -1,14 +1,13 @@
 //! One step or command explained: what is known of it, whatever form it is shown in.
 
+pub(crate) mod document;
 pub(crate) mod experiments;
 mod explanation;
 pub(crate) mod followed;
 mod functions;
 mod hardware;
-mod markdown;
 mod neighbours;
 pub(crate) mod pieces;
-mod screen;
 pub mod service;
 pub(crate) mod under_way;
 
@@ -16,10 +15,9 @@ use fingerpost_diagnose::StepFigures;
 use fingerpost_diagnose::client::beside;
 use fingerpost_record::{Finding, Observation, Readings, Run};
 
+pub use document::Explained;
 pub use explanation::{Explanation, source};
 pub(crate) use explanation::{OWN_CODE, WORKLOAD, mapped_line, programs, steps};
-pub use markdown::markdown;
-pub use screen::render;
 
 /// Every step of a run that observers watched, explained again from what they wrote into it. A record of before
 /// requests were followed has budgets of another making: they are shown as they are stored.
@@ -128,6 +126,8 @@ mod tests {
     use fingerpost_record::{Budget, Layer, Params, Part, Paths, Status, StepName};
 
     use super::*;
+    use crate::document::format::Screen;
+    use crate::document::{markdown as in_markdown, terminal};
     use crate::style::Style;
 
     fn explanation() -> Explanation {
@@ -180,6 +180,23 @@ mod tests {
             experiments: Vec::new(),
             observations: Vec::new(),
         }
+    }
+
+    fn shown(explanations: &[Explanation]) -> crate::document::Document {
+        let explained = Explained {
+            answers: Vec::new(),
+            explanations,
+            comparison: None,
+        };
+        explained.document()
+    }
+
+    fn render(explanations: &[Explanation], style: &Style) -> String {
+        terminal::document(&shown(explanations), style)
+    }
+
+    fn markdown(explanations: &[Explanation]) -> String {
+        in_markdown::document(&shown(explanations))
     }
 
     #[test]
@@ -448,7 +465,7 @@ mod tests {
         let text = markdown(&[explanation()]);
         assert!(text.contains("60 % of \\| it"), "{text}");
         assert!(
-            text.contains("| unexplained | | 99.60 µs | 10.0 % |"),
+            text.contains("| unexplained |  | 99.60 µs | 10.0 % |"),
             "{text}"
         );
     }

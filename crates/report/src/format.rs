@@ -1,55 +1,100 @@
-//! The formats of a run on standard output.
+//! The output formats: one list, from which the names that `--format` takes come, their help and their completion.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
 use fingerpost_record::Run;
 
-use crate::grid::Grid;
-use crate::lab::{Labs, Shown};
+use crate::document::format::{Backend, Screen};
+use crate::document::{csv, html, json, markdown, terminal};
+use crate::lab::Labs;
+use crate::run::Shown;
 use crate::style::Style;
-use crate::view::View;
-use crate::words::clean;
-use crate::{csv, explain, json, markdown, table};
 
-/// An output format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// For a person at a terminal.
-    #[default]
-    Table,
-    /// The record itself.
-    Json,
-    /// One line per measurement and per derived figure (RFC 4180).
-    Csv,
-    /// For an issue or a page.
-    Markdown,
-}
+/// Every output format, the one for a terminal first. A new one is a file in `document` and a line here.
+pub static FORMATS: &[&dyn Backend] = &[
+    &terminal::Terminal,
+    &json::Json,
+    &csv::Csv,
+    &markdown::Markdown,
+    &html::Html,
+];
+
+/// An output format of [`FORMATS`].
+#[derive(Clone, Copy)]
+pub struct Format(&'static dyn Backend);
 
 impl Format {
-    /// The names, as `--format` takes them.
-    pub const NAMES: [&'static str; 4] = ["table", "json", "csv", "markdown"];
+    /// For a person at a terminal.
+    pub const TABLE: Format = Format(&terminal::Terminal);
+    /// The data itself.
+    pub const JSON: Format = Format(&json::Json);
+    /// A line for each figure.
+    pub const CSV: Format = Format(&csv::Csv);
+    /// For an issue or a page.
+    pub const MARKDOWN: Format = Format(&markdown::Markdown);
+
+    /// All formats, in the order in which they are listed.
+    pub fn all() -> impl Iterator<Item = Format> {
+        FORMATS.iter().map(|format| Format(*format))
+    }
+
+    /// Its name, as `--format` takes it.
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// What it is for, in a few words.
+    pub fn purpose(&self) -> &'static str {
+        self.0.purpose()
+    }
+
+    /// Writes what is to be shown. The style matters to a terminal only.
+    ///
+    /// # Errors
+    /// What writing to `out` gives.
+    pub fn write(&self, out: &mut dyn Write, screen: &dyn Screen, style: &Style) -> io::Result<()> {
+        self.0.write(out, screen, style)
+    }
+}
+
+impl Default for Format {
+    fn default() -> Format {
+        Format::TABLE
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Format) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let formats = [Format::Table, Format::Json, Format::Csv, Format::Markdown];
-        let found = Format::NAMES
-            .iter()
-            .zip(formats)
-            .find(|(known, _)| **known == name);
-        found.map(|(_, format)| format).ok_or_else(|| {
+        Format::all().find(|f| f.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Format::all().map(|f| f.name()).collect();
             format!(
                 "there is no format “{name}”; take one of {}",
-                Format::NAMES.join(", ")
+                names.join(", ")
             )
         })
     }
 }
 
-/// Writes a run in a format, with what these labs analyse of it. The style matters to the table only.
+/// Writes a run in a format, with what these labs analyse of it.
+///
+/// # Errors
+/// What writing to `out` gives.
 pub fn write_run(
     out: &mut dyn Write,
     run: &Run,
@@ -57,69 +102,26 @@ pub fn write_run(
     format: Format,
     style: &Style,
 ) -> io::Result<()> {
-    let shown = |render: &dyn Fn(&View) -> String| render(&View::of(run, labs));
-    let text = match format {
-        Format::Table => shown(&|view| table::render(view, &pictures(run, view, style), style)),
-        Format::Json => return json::write(out, run),
-        Format::Csv => shown(&|view| csv::render(run, view)),
-        Format::Markdown => shown(&|view| markdown::render(view, &added(run, view))),
-    };
-    out.write_all(text.as_bytes())
+    format.write(out, &Shown { run, labs }, style)
 }
 
-/// Each laboratory's picture for a terminal, between what was found and the rows; nothing where the run has none of its
-/// rows.
-fn pictures(run: &Run, view: &View, style: &Style) -> String {
-    let apart = |text: String| {
-        if text.is_empty() {
-            text
-        } else {
-            format!("\n{text}")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_format_has_a_name_of_its_own_and_writes_a_run() {
+        let run = fingerpost_record::fixture::with_everything();
+        for format in Format::all() {
+            let same = Format::all().filter(|other| other == &format);
+            assert_eq!(same.count(), 1, "{format:?}");
+            assert_eq!(format.name().parse::<Format>(), Ok(format));
+            assert!(!format.purpose().is_empty() && !format.purpose().ends_with('.'));
+            let mut out = Vec::new();
+            write_run(&mut out, &run, &[], format, &Style::default()).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.contains("syscall.null"), "{format:?}");
         }
-    };
-    let picture =
-        |shown: &Shown| apart(shown.grids.iter().map(|grid| grid.render(style)).collect());
-    around(view, &apart(explained(run, style)), picture)
-}
-
-/// The steps that speak for the run's servers, explained in short; nothing where none was watched.
-fn explained(run: &Run, style: &Style) -> String {
-    let found = explain::speaking(explain::of_run(run));
-    if found.is_empty() {
-        return String::new();
+        assert!("yaml".parse::<Format>().is_err());
     }
-    let more = "Every step and every figure: fingerpost explain";
-    format!(
-        "{}\n{more} {}\n",
-        explain::render(&found, style),
-        clean(&run.id)
-    )
-}
-
-/// What laboratories add to a run in Markdown.
-fn added(run: &Run, view: &View) -> String {
-    let found = explain::speaking(explain::of_run(run));
-    let explained = if found.is_empty() {
-        String::new()
-    } else {
-        format!("\n{}", explain::markdown(&found))
-    };
-    around(view, &explained, |shown| {
-        shown
-            .markdown
-            .clone()
-            .unwrap_or_else(|| shown.grids.iter().map(Grid::markdown).collect())
-    })
-}
-
-/// What each analysis shows, with what explains the time of requests at its place.
-fn around(view: &View, explained: &str, show: impl Fn(&Shown) -> String) -> String {
-    let part = |before: bool| -> String {
-        view.found
-            .iter()
-            .filter(|(of, _)| of.before_requests == before)
-            .map(|(_, shown)| show(shown))
-            .collect()
-    };
-    [part(true), explained.to_owned(), part(false)].concat()
 }

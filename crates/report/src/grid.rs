@@ -206,7 +206,7 @@ impl Grid {
     }
 
     /// The widest text of a column; 0 where all cells are empty, and then the title goes too.
-    pub(crate) fn natural_width(&self, column: usize) -> usize {
+    fn natural_width(&self, column: usize) -> usize {
         let title = self.columns[column].title;
         let cells = self.lines.iter().filter_map(|l| {
             if let Line::Cells(cells, _) = l {
@@ -293,15 +293,6 @@ fn hanging(first: &str, indent: usize, sentence: &str, tone: Tone, style: &Style
         "{first}{}",
         painted.join(&format!("\n{}", " ".repeat(indent)))
     )
-}
-
-/// Grids with an empty line between each two.
-pub fn apart(grids: impl IntoIterator<Item = Grid>) -> Vec<Grid> {
-    let mut all: Vec<Grid> = grids.into_iter().collect();
-    all.iter_mut()
-        .skip(1)
-        .for_each(|grid| grid.lines.insert(0, Line::Blank));
-    all
 }
 
 #[cfg(test)]

@@ -6,26 +6,21 @@
 
 pub mod answer;
 pub mod compare;
-pub mod compare_csv;
-pub mod compare_markdown;
 mod compare_words;
-pub mod csv;
+pub mod document;
 pub mod evidence;
 pub mod explain;
 pub mod figure;
 pub mod format;
 pub mod grid;
-mod grid_markdown;
 pub mod html;
-pub mod json;
 mod key_figures;
 pub mod lab;
-pub mod markdown;
+pub mod run;
 pub mod scaling;
 mod steps;
 pub mod style;
 pub mod svg;
-pub mod table;
 pub mod untrusted;
 pub mod view;
 pub mod watched;
@@ -33,6 +28,7 @@ pub mod wording;
 pub mod words;
 pub mod wrap;
 
+pub use document::json;
 pub use format::Format;
 pub use style::Style;
 pub use view::View;

@@ -19,7 +19,8 @@ use fastrand::Rng;
 use fingerpost_compare::{Comparison, Options, Side, compare_sides, export};
 use fingerpost_labs::zerofill;
 use fingerpost_record::{Params, Run, fixture, lean, load};
-use fingerpost_report::{Format, Style, compare, explain, format, html, json};
+use fingerpost_report::document::terminal;
+use fingerpost_report::{Format, Style, explain, format, html, json};
 use fingerpost_sys::system::ticks_per_second;
 use fingerpost_sys::{child, sample};
 
@@ -52,7 +53,7 @@ fn shown(text: &[u8], good: &Run, kind: usize) -> Result<Vec<u8>, load::LoadErro
     let mut out = Vec::new();
     let whole = || load::from_slice(text, "bad.json");
     let figures = || load::from_slice(&lean::without_samples(text), "bad.json");
-    let formats = [Format::Table, Format::Json, Format::Csv, Format::Markdown];
+    let formats = [Format::TABLE, Format::JSON, Format::CSV, Format::MARKDOWN];
     let written = "memory takes what is written";
     match kind {
         0..4 => {
@@ -61,8 +62,15 @@ fn shown(text: &[u8], good: &Run, kind: usize) -> Result<Vec<u8>, load::LoadErro
         }
         4 => out = export::go_bench(&whole()?).into_bytes(),
         5 => out = export::openmetrics(&whole()?).into_bytes(),
-        6 => out = explain::render(&explain::of_run(&whole()?), &style).into_bytes(),
-        7 => out = explain::markdown(&explain::of_run(&whole()?)).into_bytes(),
+        6 | 7 => {
+            let explained = explain::Explained {
+                answers: Vec::new(),
+                explanations: &explain::of_run(&whole()?),
+                comparison: None,
+            };
+            let format = [Format::TABLE, Format::MARKDOWN][kind - 6];
+            format.write(&mut out, &explained, &style).expect(written);
+        }
         8 => json::write(&mut out, &explain::of_run(&whole()?)).expect(written),
         9 => out = html::report(&whole()?, fingerpost_labs::views(), None).into_bytes(),
         10 => {
@@ -70,13 +78,17 @@ fn shown(text: &[u8], good: &Run, kind: usize) -> Result<Vec<u8>, load::LoadErro
             out = html::page(&content).into_bytes();
         }
         11 => {
-            if let Some(found) = zerofill::analysis::analyse(&whole()?) {
-                out = zerofill::shown::words::render(&found, &style).into_bytes();
+            let run = whole()?;
+            if let Some(found) = zerofill::analysis::analyse(&run) {
+                let section = zerofill::shown::section(&run, &found);
+                out = terminal::render(&[section], &style).into_bytes();
             }
         }
         12..16 => {
             let c = compared(&figures()?, good, kind.is_multiple_of(2));
-            compare::write(&mut out, &c, formats[kind - 12], &style).expect(written);
+            formats[kind - 12]
+                .write(&mut out, &c, &style)
+                .expect(written);
         }
         _ => {
             let bad = figures()?;
@@ -84,7 +96,9 @@ fn shown(text: &[u8], good: &Run, kind: usize) -> Result<Vec<u8>, load::LoadErro
                 16 => compared(&bad, &bad, true),
                 _ => compared(good, &bad, false),
             };
-            compare::write(&mut out, &c, formats[kind - 16], &style).expect(written);
+            formats[kind - 16]
+                .write(&mut out, &c, &style)
+                .expect(written);
         }
     }
     Ok(out)

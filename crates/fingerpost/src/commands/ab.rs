@@ -9,7 +9,7 @@ use fingerpost_labs::Lab;
 use fingerpost_probes::flops::compilers::{self, Compile};
 use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::{Profile, Run, SCHEMA, Tool};
-use fingerpost_report::{Format, compare as view};
+use fingerpost_report::Format;
 use fingerpost_undo::scratch::Scratch;
 
 use crate::ab::setting::Setting;
@@ -89,7 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let stop = conduct::stopped_by_signals()?;
     let (runs, comparison) = take_pair(&args, &planned, &stop)?;
     let interrupted = stop.load(Ordering::Relaxed);
-    output::write(|out| view::write(out, &comparison, args.format, &output::style(false)))?;
+    output::show(&comparison, args.format, false)?;
     let kept = pair::keep(&runs);
     match &kept {
         Ok(()) if !args.quiet => say(&format!("kept as {} and {}", runs[0].id, runs[1].id)),

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use clap::ValueEnum;
 use fingerpost_compare::{Comparison, Options, Side, Verdict, compare_sides};
-use fingerpost_report::{Format, compare as view};
+use fingerpost_report::Format;
 
 use super::threshold::threshold;
 use crate::exit::{Done, say, usage};
@@ -54,7 +54,7 @@ pub struct Args {
     /// How to show it
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
     format: Format,
-    /// Show every column, even if the terminal is too narrow
+    /// Show every column, even if the terminal is too narrow, and what rules suspects out
     #[arg(long)]
     wide: bool,
 }
@@ -99,7 +99,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         },
     );
     let interrupted = args.settle && settled(&args.settling, &base, &new, &mut comparison)?;
-    output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
+    output::show(&comparison, args.format, args.wide)?;
     // Rows, and parts of the system whose rows tell it together only.
     let mut verdicts = comparison
         .rows

@@ -9,7 +9,6 @@ mod service;
 mod target;
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -17,7 +16,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use clap::ValueEnum;
 use fingerpost_compare::service::{LATENCY, RATE};
 use fingerpost_compare::{Comparison, Options, Side, compare_sides};
 use fingerpost_diagnose::StepFigures;
@@ -25,12 +23,9 @@ use fingerpost_observe::follow::Recorded;
 use fingerpost_observe::session::{Told, label};
 use fingerpost_observe::{Level, Session};
 use fingerpost_record::archive::ArchiveError;
-use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::{Params, Paths, Run, secret};
-use fingerpost_report::compare;
-use fingerpost_report::explain::{self as report, Explanation, markdown, render};
-use fingerpost_report::grid::{Grid, Line};
-use fingerpost_report::style::Tone;
+use fingerpost_report::Format;
+use fingerpost_report::explain::{self as report, Explained, Explanation};
 use fingerpost_report::view::View;
 use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
@@ -114,8 +109,8 @@ pub struct Args {
     /// How to show progress, on standard error
     #[arg(long, value_enum, default_value_t, requires = "service", hide = true)]
     progress: Progressing,
-    /// How to print it
-    #[arg(long, value_enum, default_value_t)]
+    /// How to print it; with any but `table` a command's own output goes to standard error
+    #[arg(long, default_value = "table", value_parser = output::format_parser())]
     format: Format,
 }
 
@@ -142,18 +137,6 @@ const WHAT: &str = "name what to explain: a run (fingerpost explain latest), a r
     PORT, --unit NAME, \
     --cgroup PATH or --container NAME), or a command (fingerpost explain -- COMMAND)";
 
-/// How to print an explanation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For a person at a terminal
-    #[default]
-    Table,
-    /// One document on standard output; the command's own output goes to standard error
-    Json,
-    /// For an issue or a page
-    Markdown,
-}
-
 /// How long a command that was asked to end may take before it is made to.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -170,6 +153,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             "-o is for a service that is watched, or for a run that is joined with --client",
         );
     }
+    let mut found = Vec::new();
     let explanations = match (&args.run, &args.client) {
         (Some(name), Some(path)) => {
             let run = client::join_kept(name, path, args.output.as_deref())?;
@@ -177,29 +161,17 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         }
         (Some(name), None) => {
             let (explanations, answers) = of_run(name)?;
-            if args.format == Format::Table && !answers.is_empty() {
-                let style = output::style(args.wide);
-                let lines = answers
-                    .into_iter()
-                    .map(|answer| Line::Note(answer, Tone::Strong))
-                    .chain([Line::Blank])
-                    .collect();
-                output::write(|out| {
-                    out.write_all(
-                        Grid {
-                            columns: Vec::new(),
-                            lines,
-                        }
-                        .render(&style)
-                        .as_bytes(),
-                    )
-                })?;
-            }
+            found = answers;
             explanations
         }
         (None, _) => vec![of_command(&args)?],
     };
-    print(&explanations, None, args.format, args.wide)?;
+    let explained = Explained {
+        answers: found,
+        explanations: &explanations,
+        comparison: None,
+    };
+    output::show(&explained, args.format, args.wide)?;
     Ok(Done::Well)
 }
 
@@ -212,13 +184,13 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
     let hold = held::find(&args.hold, &pids)?;
     let explained = service::explain(target, args, begun, args.experiment.then_some(&hold))?;
     let comparison = baseline.map(|side| beside(side, &explained.ended.run));
-    print(
-        std::slice::from_ref(&explained.explanation),
-        comparison.as_ref(),
-        args.format,
-        args.wide,
-    )?;
-    if args.format == Format::Table {
+    let screen = Explained {
+        answers: Vec::new(),
+        explanations: std::slice::from_ref(&explained.explanation),
+        comparison: comparison.as_ref(),
+    };
+    output::show(&screen, args.format, args.wide)?;
+    if args.format == Format::TABLE {
         let lines = service::closer(&explained, &pids);
         output::write(|out| {
             out.write_all(report::service::closer(&lines, &output::style(false)).as_bytes())
@@ -265,57 +237,6 @@ fn beside(mut base: Side, run: &Run) -> Comparison {
     // Both are of one host: a sentence is clearer with what they are.
     (base.info.name, new.info.name) = ("the baseline".to_owned(), "the service now".to_owned());
     compare_sides(&base, &new, &Options::default())
-}
-
-fn print(
-    explanations: &[Explanation],
-    comparison: Option<&Comparison>,
-    format: Format,
-    wide: bool,
-) -> anyhow::Result<()> {
-    output::write(|out| match format {
-        Format::Json => {
-            let mut guard = Guard::new(&mut *out, Kind::Json);
-            serde_json::to_writer_pretty(
-                &mut guard,
-                &Document {
-                    explanations,
-                    comparison,
-                },
-            )?;
-            guard.flush()?;
-            writeln!(out)
-        }
-        Format::Markdown => {
-            write!(out, "{}", markdown(explanations))?;
-            comparison.map_or(Ok(()), |c| {
-                compare::write(
-                    out,
-                    c,
-                    fingerpost_report::Format::Markdown,
-                    &output::style(wide),
-                )
-            })
-        }
-        Format::Table => {
-            write!(out, "{}", render(explanations, &output::style(wide)))?;
-            comparison.map_or(Ok(()), |c| {
-                write!(
-                    out,
-                    "\n{}",
-                    report::service::beside(c, &output::style(wide))
-                )
-            })
-        }
-    })
-}
-
-/// What `--format json` prints.
-#[derive(serde::Serialize)]
-struct Document<'a> {
-    explanations: &'a [Explanation],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    comparison: Option<&'a Comparison>,
 }
 
 /// Every step of a run that observers watched.
@@ -435,7 +356,7 @@ fn start_held(words: &[String], format: Format) -> anyhow::Result<Child> {
     command
         .args(["-c", "kill -STOP $$; exec \"$@\"", "sh"])
         .args(words);
-    if format != Format::Table {
+    if format != Format::TABLE {
         command.stdout(Stdio::from(std::io::stderr()));
     }
     let mut child = command

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use fingerpost_record::archive::Archive;
 use fingerpost_record::{Run, lean, load};
 use fingerpost_replay::{self as replay, Recipe, shown};
-use fingerpost_report::{html, json};
+use fingerpost_report::{Format, html};
 
 use crate::exit::{Done, say, usage};
 use crate::{output, runs};
@@ -41,8 +41,8 @@ pub struct Args {
     #[arg(long)]
     measure: bool,
     /// How to print it
-    #[arg(long, default_value = "table", value_parser = ["table", "json", "markdown"])]
-    format: String,
+    #[arg(long, default_value = "table", value_parser = output::format_parser())]
+    format: Format,
     /// Write it as a page, "The published tables, on your machine", into this file instead
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
@@ -77,11 +77,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             &html::page(&shown::html::content(&found)),
             &format!("The replay of {}", args.name),
         )?,
-        None => output::write(|out| match args.format.as_str() {
-            "json" => json::write(out, &found),
-            "markdown" => out.write_all(shown::markdown(&found).as_bytes()),
-            _ => out.write_all(shown::render(&found, &output::style(args.wide)).as_bytes()),
-        })?,
+        None => output::show(&found, args.format, args.wide)?,
     }
     Ok(done)
 }

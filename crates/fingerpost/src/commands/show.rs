@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use fingerpost_compare::export;
 use fingerpost_record::Run;
-use fingerpost_report::{Format, format};
+use fingerpost_report::{Format, run};
 
 use crate::{output, runs};
 
@@ -19,7 +19,7 @@ Examples:
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN", default_value = "latest")]
     pub(crate) run: OsString,
-    /// How to show it; json is the record itself, go-bench is for benchstat, openmetrics for a textfile collector
+    /// How to show it
     #[arg(long, default_value = "table", value_parser = format_parser())]
     format: Shown,
     /// Show every column, even if the terminal is too narrow
@@ -36,11 +36,17 @@ enum Shown {
 }
 
 fn format_parser() -> impl TypedValueParser<Value = Shown> {
-    let names = Format::NAMES.into_iter().chain(["go-bench", "openmetrics"]);
-    PossibleValuesParser::new(names).try_map(|name| match name.as_str() {
-        "go-bench" => Ok(Shown::GoBench),
-        "openmetrics" => Ok(Shown::OpenMetrics),
-        own => own.parse().map(Shown::Own),
+    let of_others = [
+        ("go-bench", "For benchstat"),
+        ("openmetrics", "For a textfile collector"),
+    ]
+    .map(|(name, purpose)| PossibleValue::new(name).help(purpose));
+    PossibleValuesParser::new(output::formats().chain(of_others)).try_map(|name| {
+        match name.as_str() {
+            "go-bench" => Ok(Shown::GoBench),
+            "openmetrics" => Ok(Shown::OpenMetrics),
+            own => own.parse().map(Shown::Own),
+        }
     })
 }
 
@@ -58,13 +64,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// Prints a run on standard output: what `show` does, and `run` at its end.
 pub fn print(run: &Run, format: Format, wide: bool) -> anyhow::Result<()> {
-    output::write(|out| {
-        format::write_run(
-            out,
-            run,
-            fingerpost_labs::views(),
-            format,
-            &output::style(wide),
-        )
-    })
+    let labs = fingerpost_labs::views();
+    output::show(&run::Shown { run, labs }, format, wide)
 }

@@ -2,17 +2,22 @@
 //! analyses a run.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{self, Write};
 
 use fingerpost_labs::zerofill::analysis::solve::{self, Costs, FIELDS, Timings};
 use fingerpost_labs::zerofill::analysis::{self, Analysis};
-use fingerpost_labs::zerofill::shown::words;
-use fingerpost_record::Unit;
+use fingerpost_labs::zerofill::shown::{section, shares::bar, words};
 use fingerpost_record::unit::significant;
-use fingerpost_report::grid::{Align, Grid, Line};
+use fingerpost_record::{Estimate, Run, Unit};
+use fingerpost_report::Format;
+use fingerpost_report::document::format::Screen;
+use fingerpost_report::document::records::{Field, Records};
+use fingerpost_report::document::{
+    Block, Cell, Column, Document, Row, Section, Table, Text, html, json,
+};
+use fingerpost_report::html::Content;
 use fingerpost_report::style::Tone;
 use fingerpost_report::words::percent;
-use fingerpost_report::{Format, Style};
 
 use crate::exit::{Done, Usage, say, usage};
 use crate::progress::Progressing;
@@ -68,23 +73,13 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     };
     let costs = solve::solve(&timings).map_err(|e| Usage(e.to_string()))?;
     // Figures of --solve are in whatever unit they were given in.
-    let shown = if args.solve.is_none() {
-        |ns| Unit::Nanoseconds.format(ns)
-    } else {
-        significant
+    let known = args.solve.is_none();
+    let solved = Solved {
+        timings,
+        costs,
+        known,
     };
-    output::write(|out| match args.format {
-        Format::Json if args.solve.is_none() => fingerpost_report::json::write(
-            out,
-            &serde_json::json!({ "unit": "ns", "given": timings, "derived": costs }),
-        ),
-        Format::Json => fingerpost_report::json::write(out, &costs),
-        Format::Csv => csv(out, &costs),
-        Format::Markdown => markdown(out, &timings, &costs, shown),
-        Format::Table => {
-            out.write_all(table(&timings, &costs, shown, &output::style(false)).as_bytes())
-        }
-    })?;
+    output::show(&solved, args.format, false)?;
     Ok(Done::Well)
 }
 
@@ -97,149 +92,178 @@ fn of_run(name: &OsStr, format: Format) -> anyhow::Result<Done> {
             run.id
         ));
     };
-    output::write(|out| match format {
-        Format::Json => fingerpost_report::json::write(out, &found),
-        Format::Table => out.write_all(words::render(&found, &output::style(false)).as_bytes()),
-        Format::Csv => csv_of_analysis(out, &found),
-        Format::Markdown => writeln!(
-            out,
-            "```\n{}```",
-            words::render(&found, &Default::default())
-        ),
-    })?;
+    output::show(&Analysed { run: &run, found }, format, false)?;
     Ok(Done::Well)
 }
 
-/// The figures of an analysis that have intervals, one a line.
-fn csv_of_analysis(out: &mut dyn Write, found: &Analysis) -> std::io::Result<()> {
-    writeln!(out, "field,pages,value,low,high")?;
-    let given = found.given.iter().flat_map(words::given_fields);
-    for (name, e) in given.chain(words::fit_fields(found)) {
-        writeln!(out, "{name},,{},{},{}", e.value, e.low, e.high)?;
-    }
-    for r in &found.zeroing {
-        writeln!(
-            out,
-            "zeroing {},{},{},{},{}",
-            r.key, r.pages, r.per_page.value, r.per_page.low, r.per_page.high
-        )?;
-    }
-    for g in &found.guesses {
-        writeln!(
-            out,
-            "guess {},,{},{},{}",
-            g.key, g.measured.value, g.measured.low, g.measured.high
-        )?;
-    }
-    Ok(())
+/// A run's rows, analysed.
+struct Analysed<'a> {
+    run: &'a Run,
+    found: Analysis,
 }
 
-fn inputs(t: &Timings) -> [(&'static str, f64); 4] {
-    [
-        ("1p alloc", t.alloc_1),
-        ("1p alloc + fault", t.touch_1),
-        ("2p alloc", t.alloc_2),
-        ("2p alloc + fault", t.touch_2),
-    ]
+impl Screen for Analysed<'_> {
+    fn document(&self) -> Document {
+        let finding = analysis::headline(&self.found);
+        let finding = finding.map(|sentence| Text::new(sentence, Tone::Strong));
+        Document {
+            lead: vec![Block::List(finding.into_iter().collect())],
+            sections: vec![section(self.run, &self.found)],
+            ..Document::default()
+        }
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json::write(out, &self.found)
+    }
+
+    /// The figures that have intervals.
+    fn records(&self) -> Records {
+        let found = &self.found;
+        let line = |name: String, pages: Option<i64>, e: Estimate| {
+            let figures = [e.value, e.low, e.high].map(Field::number);
+            let first = [Field::text(name), Field::maybe(pages)];
+            first.into_iter().chain(figures).collect()
+        };
+        let given = found.given.iter().flat_map(words::given_fields);
+        let fields = given.chain(words::fit_fields(found));
+        let fields = fields.map(|(name, e)| line(name.to_owned(), None, e));
+        let routes = found.zeroing.iter();
+        let routes = routes.map(|r| line(format!("zeroing {}", r.key), Some(r.pages), r.per_page));
+        let guesses = found.guesses.iter();
+        let guesses = guesses.map(|g| line(format!("guess {}", g.key), None, g.measured));
+        Records {
+            columns: vec!["field", "pages", "value", "low", "high"],
+            lines: fields.chain(routes).chain(guesses).collect(),
+        }
+    }
+
+    fn page(&self) -> Content {
+        html::content(&self.document())
+    }
 }
 
-/// The inputs apart from what is derived, then the shares that the article speaks of; `shown` writes a time.
-fn table(timings: &Timings, costs: &Costs, shown: fn(f64) -> String, style: &Style) -> String {
-    let (plain, heading) = (
-        |cells: Vec<String>| Line::Cells(cells, Tone::Plain),
-        |title: &str| Line::Heading(title.into()),
-    );
-    let mut figures = Grid::of([
-        ("", Align::Left, 0),
-        ("", Align::Right, 0),
-        ("", Align::Left, 0),
-    ]);
-    figures.lines.push(heading("given"));
-    figures.lines.extend(
-        inputs(timings)
-            .iter()
-            .map(|(name, v)| plain(vec![format!("  {name}"), shown(*v), String::new()])),
-    );
-    figures.lines.extend([Line::Blank, heading("derived")]);
-    for (((_, name, formula), value), printed) in FIELDS
-        .iter()
-        .zip(costs.values())
-        .zip(solve::misprints(timings))
-    {
-        let printed = printed.map_or(String::new(), |p| {
-            format!("; the article prints {}", words::without_zeros(&shown(p)))
+/// Four timings, taken apart.
+struct Solved {
+    timings: Timings,
+    costs: Costs,
+    /// Whether they are in nanoseconds.
+    known: bool,
+}
+
+impl Solved {
+    fn told(&self, value: f64) -> String {
+        match self.known {
+            true => Unit::Nanoseconds.format(value),
+            false => significant(value),
+        }
+    }
+
+    fn inputs(&self) -> Vec<Row> {
+        let t = &self.timings;
+        let all = [
+            ("1p alloc", t.alloc_1),
+            ("1p alloc + fault", t.touch_1),
+            ("2p alloc", t.alloc_2),
+            ("2p alloc + fault", t.touch_2),
+        ];
+        let row = |(name, value): (&str, f64)| {
+            let cells = [name.to_owned(), self.told(value)];
+            Row::new(cells.map(Cell::from), Tone::Plain)
+        };
+        all.map(row).into()
+    }
+
+    fn derived(&self) -> Vec<Row> {
+        let misprints = solve::misprints(&self.timings);
+        let fields = FIELDS.iter().zip(self.costs.values()).zip(misprints);
+        let rows = fields.map(|(((_, name, formula), value), printed)| {
+            let printed = printed.map_or(String::new(), |p| {
+                format!(
+                    "; the article prints {}",
+                    words::without_zeros(&self.told(p))
+                )
+            });
+            let cells = [
+                (*name).to_owned(),
+                self.told(value),
+                format!("= {formula}{printed}"),
+            ];
+            Row::new(cells.map(Cell::from), Tone::Plain)
         });
-        figures.lines.push(plain(vec![
-            format!("  {name}"),
-            shown(value),
-            format!("= {formula}{printed}"),
-        ]));
+        rows.collect()
     }
-    figures.render(style) + &shares(costs, style)
+
+    /// The shares of the first pages, of four and so on, as a picture and as figures.
+    fn shares(&self) -> Table {
+        let columns = [
+            Column::figures("pages"),
+            Column::words(""),
+            Column::figures("faults"),
+            Column::figures("zero-filling"),
+            Column::figures("without freeing"),
+        ];
+        let row = |pages: u32| {
+            let (fault, zero, before) = (
+                self.costs.fault_share(pages),
+                self.costs.zerofill_share(pages),
+                self.costs.zerofill_share_before_freeing(pages),
+            );
+            let cells = [
+                pages.to_string(),
+                bar(zero, fault - zero, BAR_BESIDE_FIGURES),
+                percent(fault),
+                percent(zero),
+                percent(before),
+            ];
+            Row::new(cells.map(Cell::from), Tone::Plain)
+        };
+        Table::new(columns).with([1, 2, 4, 16, 256].map(row))
+    }
+}
+
+impl Screen for Solved {
+    /// The inputs apart from what is derived, then the shares that the article speaks of.
+    fn document(&self) -> Document {
+        let columns = || [Column::words(""), Column::figures(""), Column::words("")];
+        let table = |rows| Block::Table(Table::new(columns()).with(rows));
+        let legend = "Shares of allocating, touching and freeing: █ zero-filling, ▒ the rest of the faults with half \
+            of the object's cost, · the rest";
+        let base = "without freeing: zero-filling's share of allocating and faulting in alone, of which the article \
+            says “at least 50 %” for 4 pages";
+        Document {
+            sections: vec![
+                Section::new("given", "given").with([table(self.inputs())]),
+                Section::new("derived", "derived").with([table(self.derived())]),
+                Section::new("shares", legend)
+                    .with([Block::Table(self.shares()), Block::aside(base)]),
+            ],
+            ..Document::default()
+        }
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        if !self.known {
+            return json::write(out, &self.costs);
+        }
+        let (given, derived) = (&self.timings, &self.costs);
+        let whole = serde_json::json!({ "unit": "ns", "given": given, "derived": derived });
+        json::write(out, &whole)
+    }
+
+    fn records(&self) -> Records {
+        let fields = FIELDS.iter().zip(self.costs.values());
+        let lines = fields.map(|((key, ..), value)| vec![Field::text(*key), Field::number(value)]);
+        Records {
+            columns: vec!["field", "value"],
+            lines: lines.collect(),
+        }
+    }
+
+    fn page(&self) -> Content {
+        html::content(&self.document())
+    }
 }
 
 /// A bar of this many characters leaves room for its figures on a terminal of 80 columns.
 const BAR_BESIDE_FIGURES: usize = 24;
-
-/// The shares of the first pages, of four and so on, as a picture and as figures.
-fn shares(costs: &Costs, style: &Style) -> String {
-    let mut grid = Grid::of([
-        ("pages", Align::Right, 0),
-        ("", Align::Left, 0),
-        ("faults", Align::Right, 0),
-        ("zero-filling", Align::Right, 0),
-        ("without freeing", Align::Right, 0),
-    ]);
-    let legend = "Shares of allocating, touching and freeing: █ zero-filling, ▒ the rest of the faults with half of \
-        the object's cost, · the rest";
-    grid.lines
-        .extend([Line::Blank, Line::Heading(legend.into()), grid.titles()]);
-    for pages in [1, 2, 4, 16, 256] {
-        let (fault, zero, before) = (
-            costs.fault_share(pages),
-            costs.zerofill_share(pages),
-            costs.zerofill_share_before_freeing(pages),
-        );
-        let bar = words::bar(zero, fault - zero, BAR_BESIDE_FIGURES);
-        grid.lines.push(Line::Cells(
-            vec![
-                pages.to_string(),
-                bar,
-                percent(fault),
-                percent(zero),
-                percent(before),
-            ],
-            Tone::Plain,
-        ));
-    }
-    let base = "without freeing: zero-filling's share of allocating and faulting in alone, of which the article says \
-        “at least 50 %” for 4 pages";
-    grid.lines.push(Line::Note(base.into(), Tone::Faint));
-    grid.render(style)
-}
-
-fn csv(out: &mut dyn Write, costs: &Costs) -> std::io::Result<()> {
-    writeln!(out, "field,value")?;
-    FIELDS
-        .iter()
-        .zip(costs.values())
-        .try_for_each(|((key, ..), value)| writeln!(out, "{key},{value}"))
-}
-
-fn markdown(
-    out: &mut dyn Write,
-    timings: &Timings,
-    costs: &Costs,
-    shown: fn(f64) -> String,
-) -> std::io::Result<()> {
-    writeln!(out, "| field | value | formula |\n| --- | ---: | --- |")?;
-    inputs(timings)
-        .iter()
-        .try_for_each(|(name, value)| writeln!(out, "| {name} | {} | given |", shown(*value)))?;
-    let derived = FIELDS.iter().zip(costs.values());
-    derived
-        .into_iter()
-        .try_for_each(|((_, name, formula), value)| {
-            writeln!(out, "| {name} | {} | {formula} |", shown(value))
-        })
-}

@@ -29,13 +29,13 @@ const PARTS: [(&str, &str, &str, &str); 7] = [
     ),
     (
         "memory",
-        "Memory hierarchy (nanoseconds",
+        "Memory hierarchy",
         "memory.level_holds",
         "memory-hierarchy",
     ),
     (
         "launch",
-        "Launch times in seconds",
+        "Launch times by placement of swap",
         "launch.ratio",
         "launch-table",
     ),
@@ -58,12 +58,12 @@ fn shown(run: &Run, format: Format) -> String {
 /// Whether a format has a part of a run.
 #[track_caller]
 fn has(run: &Run, words: &str, figure: &str, section: &str) {
-    for format in [Format::Table, Format::Markdown] {
+    for format in [Format::TABLE, Format::MARKDOWN] {
         let text = shown(run, format);
-        let heading = |line: &str| line.trim_start_matches("## ").starts_with(words);
+        let heading = |line: &str| line.trim_start_matches('#').trim_start().starts_with(words);
         assert!(text.lines().any(heading), "{format:?}, {words}: {text}");
     }
-    let csv = shown(run, Format::Csv);
+    let csv = shown(run, Format::CSV);
     let derived = |line: &&str| line.contains(",derived,") && line.contains(&format!(",{figure},"));
     let lines = csv.lines().filter(derived).count();
     assert!(lines > 0, "{figure}: {csv}");
@@ -143,7 +143,7 @@ fn a_desktop_beside_a_loaded_server_is_in_every_format() {
         "database.desktop_times",
         "desktop",
     );
-    let csv = shown(&run, Format::Csv);
+    let csv = shown(&run, Format::CSV);
     let of = |figure: &str| {
         csv.lines()
             .filter(|line| line.contains(figure))
@@ -173,7 +173,7 @@ fn derived_figures_are_lines_of_the_same_columns_and_inert() {
         for row in &mut run.measurements {
             row.params = row.params.clone().with("aside", "=1+\u{1b}[2J");
         }
-        let csv = shown(&run, Format::Csv);
+        let csv = shown(&run, Format::CSV);
         assert!(!csv.contains('\u{1b}'), "{name}");
         let mut commas = 0;
         let mut quoted = false;

@@ -142,7 +142,7 @@ fn a_run_is_measured_shown_analysed_and_reported() {
     assert!(!found["guesses"].as_array().unwrap().is_empty());
     let csv = home.says(&["zerofill", "latest", "--format", "csv"]).well();
     assert!(
-        csv.starts_with("field,pages,value,low,high\n")
+        csv.starts_with("field,pages,value,low,high\r\n")
             && csv.lines().all(|l| l.split(',').count() == 5),
         "{csv}"
     );
@@ -151,7 +151,7 @@ fn a_run_is_measured_shown_analysed_and_reported() {
         .well();
     for part in [
         "## Zero-filling, taken apart",
-        "| 1p alloc + fault |",
+        "| 1p alloc + fault (1p touch) |",
         "= 2p alloc − 1p alloc",
         "## The article's guesses on this machine",
     ] {

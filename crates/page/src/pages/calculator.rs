@@ -1,7 +1,7 @@
 //! The zero-fill calculator: four editable fields, and what follows from them.
 
 use fingerpost_labs::zerofill::analysis::solve::{self, Costs, FIELDS, Timings};
-use fingerpost_labs::zerofill::shown::{legend, words::without_zeros};
+use fingerpost_labs::zerofill::shown::{shares::legend, words::without_zeros};
 use fingerpost_record::unit::significant;
 use fingerpost_report::html::parts::{graphic_head, heads, scrolling};
 use maud::{Markup, html};

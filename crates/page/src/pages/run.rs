@@ -1,8 +1,10 @@
 //! One run.
 
 use fingerpost_record::{Run, guard, load};
-use fingerpost_report::view::{Row, View};
-use fingerpost_report::{csv, html};
+use fingerpost_report::document::csv;
+use fingerpost_report::html;
+use fingerpost_report::run::Shown;
+use fingerpost_report::view::Row;
 use maud::html as markup;
 
 use super::{Answer, Wrong, body, compare, content, encoded, kept, path};
@@ -61,10 +63,9 @@ pub fn record(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
 /// # Errors
 /// When there is no such run.
 pub fn rows(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
-    let run = read(site, id)?;
-    Ok(guard::text(
-        csv::render(&run, &View::of(&run, fingerpost_labs::views())).as_bytes(),
-    ))
+    let (run, labs) = (read(site, id)?, fingerpost_labs::views());
+    let shown = Shown { run: &run, labs };
+    Ok(guard::text(csv::render(&shown).as_bytes()))
 }
 
 /// The report as one file.

@@ -1,37 +1,69 @@
-//! A replay in the terminal and in Markdown: each published table with this machine's column, and the conclusions with
-//! both answers.
+//! A replay as a screen: each published table with this machine's column, and the conclusions with both answers.
 
 pub mod html;
+
+use std::io::{self, Write};
 
 use crate::conclusions::Answer;
 use crate::{Concluded, Here, Line as Cells, Replay, Replayed};
 use fingerpost_record::text::{clean, counted};
 use fingerpost_record::unit::Scale;
 
+use fingerpost_report::document::format::Screen;
+use fingerpost_report::document::records::{Field, Records};
+use fingerpost_report::document::{Block, Cell, Column, Document, Row, Section, Table, Text, json};
 use fingerpost_report::figure::Figure;
-use fingerpost_report::grid::{Align, Column, Grid, Line};
-use fingerpost_report::style::{Style, Tone};
+use fingerpost_report::grid::Align;
+use fingerpost_report::html::Content;
+use fingerpost_report::style::Tone;
 
 /// The title of a page that holds all of it.
 pub const TITLE: &str = "The published tables, on your machine";
 
-/// For the terminal; ends with a line end.
-pub fn render(replay: &Replay, style: &Style) -> String {
-    grids(replay, true)
-        .iter()
-        .map(|grid| grid.render(style))
-        .collect()
-}
+impl Screen for Replay {
+    /// How many conclusions are true here, the tables, and each conclusion with both answers.
+    fn document(&self) -> Document {
+        let summary = Text::new(summary(self), Tone::Strong);
+        let documents = self
+            .conclusions
+            .chunk_by(|a, b| a.document == b.document)
+            .map(conclusions);
+        Document {
+            title: TITLE.into(),
+            lead: vec![Block::List(vec![summary])],
+            sections: self.tables.iter().map(table).chain(documents).collect(),
+            end: Vec::new(),
+        }
+    }
 
-/// In Markdown.
-pub fn markdown(replay: &Replay) -> String {
-    format!(
-        "# {TITLE}\n{}",
-        grids(replay, false)
-            .iter()
-            .map(Grid::markdown)
-            .collect::<String>()
-    )
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json::write(out, self)
+    }
+
+    /// Each line of each table, with this machine's figure in the table's unit.
+    fn records(&self) -> Records {
+        let lines = self.tables.iter();
+        let lines = lines.flat_map(|t| t.lines.iter().map(move |line| (t, line)));
+        let fields = |(t, line): (&Replayed, &Cells)| {
+            let here = line.here.as_ref().map(|here| here.estimate);
+            vec![
+                Field::text(t.name),
+                Field::text(clean(&line.what)),
+                Field::text(t.unit),
+                Field::maybe(here.map(|e| e.value)),
+                Field::maybe(here.map(|e| e.low)),
+                Field::maybe(here.map(|e| e.high)),
+            ]
+        };
+        Records {
+            columns: vec!["table", "line", "unit", "here", "here_low", "here_high"],
+            lines: lines.map(fields).collect(),
+        }
+    }
+
+    fn page(&self) -> Content {
+        html::content(self)
+    }
 }
 
 /// The name of this machine's column.
@@ -241,121 +273,63 @@ pub fn answers(c: &Concluded) -> [String; 2] {
     })
 }
 
-/// The tables and the conclusions. On a terminal, whose lines are short, what stands for what is said below its line
-/// (`below`) and not in a column.
-fn grids(replay: &Replay, below: bool) -> Vec<Grid> {
-    let mut list = vec![Grid {
-        columns: columns(0),
-        lines: vec![Line::Note(summary(replay), Tone::Strong)],
-    }];
-    list.extend(replay.tables.iter().map(|t| table(t, below)));
-    let mut end = Grid {
-        columns: columns(0),
-        lines: vec![
-            Line::Blank,
-            Line::Heading("The authors' conclusions".into()),
-        ],
-    };
-    let mut document = None;
-    for c in &replay.conclusions {
-        if document != Some(c.document) {
-            end.lines
-                .extend([Line::Blank, Line::Heading(c.document.title().into())]);
-            document = Some(c.document);
-        }
-        end.lines.push(Line::Note(
-            format!("{} ({})", c.says, c.place),
-            Tone::Strong,
-        ));
-        let [there, here] = answers(c);
-        let tone = if c.here.answer == Answer::False {
-            Tone::Doubtful
-        } else {
-            Tone::Plain
+/// One document's conclusions, each with both answers.
+fn conclusions(of: &[Concluded]) -> Section {
+    let list = of.iter().map(|c| {
+        let tone = match c.here.answer {
+            Answer::False => Tone::Doubtful,
+            Answer::True | Answer::NotResolved | Answer::NotMeasured => Tone::Plain,
         };
-        end.lines
-            .extend([Line::Note(there, Tone::Faint), Line::Note(here, tone)]);
-    }
-    list.push(end);
-    list
-}
-
-fn columns(systems: usize) -> Vec<Column> {
-    let column = |align| Column {
-        title: "",
-        align,
-        rank: 0,
-    };
-    // What a source prints of its lines is shown where there is room for it.
-    let mut list = vec![
-        column(Align::Left),
-        Column {
-            rank: 1,
-            ..column(Align::Left)
-        },
-    ];
-    list.extend((0..=systems).map(|_| column(Align::Right)));
-    list.extend([column(Align::Left), column(Align::Left)]);
-    list
-}
-
-fn table(t: &Replayed, notes_below: bool) -> Grid {
-    let mut grid = Grid {
-        columns: columns(t.systems.len()),
-        lines: vec![
-            Line::Blank,
-            Line::Heading(format!("{} [{}]", clean(&t.title), t.name)),
-        ],
-    };
-    let intervals = t.lines.iter().any(|line| {
-        line.here
-            .as_ref()
-            .is_some_and(|here| here.without_interval.is_none())
+        Text::new(format!("{} ({})", c.says, c.place), tone).over(answers(c))
     });
-    let interval = match intervals {
+    let title = format!("The authors' conclusions: {}", of[0].document.title());
+    Section::new("conclusions", title).with([Block::List(list.collect())])
+}
+
+/// A published table with this machine's column; what stands for what is said of its line.
+fn table(t: &Replayed) -> Section {
+    let without = |line: &Cells| {
+        let here = line.here.as_ref();
+        here.is_some_and(|here| here.without_interval.is_none())
+    };
+    let interval = match t.lines.iter().any(without) {
         true if t.own_is_published => "interval",
         true => "95 % interval",
         false => "",
     };
-    let about = t.about.unwrap_or_default().to_owned();
-    let head = [unit_title(t), about]
+    // What a source prints of its lines is shown where there is room for it.
+    let about = Column::new(t.about.unwrap_or_default(), Align::Left, 1);
+    let own = Column::figures(OWN).beside(Column::words(interval));
+    let columns = [Column::words(unit_title(t)), about]
         .into_iter()
-        .chain(t.systems.iter().cloned())
-        .chain([OWN, interval, ""].map(str::to_owned));
-    grid.lines.push(Line::Cells(head.collect(), Tone::Faint));
-    let (shared, own) = lines_apart(t);
-    if !shared.is_empty() {
-        grid.lines
-            .insert(2, Line::Note(format!("All lines: {shared}"), Tone::Faint));
-    }
-    let notes = notes_apart(t).1;
-    for ((line, what), note) in t.lines.iter().zip(own).zip(notes) {
-        let (beside, under) = if notes_below {
-            (String::new(), note)
-        } else {
-            (note, String::new())
-        };
-        grid.lines
-            .push(Line::Cells(cells(line, what, beside), Tone::Plain));
-        grid.lines
-            .extend((!under.is_empty()).then_some(Line::Note(under, Tone::Faint)));
-    }
-    grid.lines.push(Line::Note(below(t), Tone::Faint));
-    grid
+        .chain(t.systems.iter().map(Column::figures))
+        .chain([own]);
+    let (shared, apart) = lines_apart(t);
+    let shared = (!shared.is_empty()).then(|| Block::aside(format!("All lines: {shared}")));
+    let lines = t.lines.iter().zip(apart).zip(notes_apart(t).1);
+    let rows = lines.map(|((line, what), note)| {
+        let note = Some(note).filter(|note| !note.is_empty());
+        Row::new(cells(line, what), Tone::Plain)
+            .noted(note.map(|note| Text::new(note, Tone::Faint)))
+    });
+    Section::new(t.name, format!("{} [{}]", t.title, t.name))
+        .with(shared)
+        .with([
+            Block::Table(Table::new(columns).with(rows)),
+            Block::aside(below(t)),
+        ])
 }
 
-/// One line's cells: what it is, what the source prints of it besides, its figures as printed, here, and what stands
-/// for what.
-fn cells(line: &Cells, what: String, note: String) -> Vec<String> {
-    let printed = line
-        .printed
-        .iter()
-        .map(|p| p.clone().unwrap_or_else(|| "–".into()));
+/// One line's cells: what it is, what the source prints of it besides, its figures as printed, and here.
+fn cells(line: &Cells, what: String) -> Vec<Cell> {
+    let printed = line.printed.iter();
+    let printed = printed.map(|p| Cell::new(p.as_deref().unwrap_or("–")));
     let [value, interval] = own_figure(line.here.as_ref());
     [what, line.about.clone().unwrap_or_default()]
+        .map(Cell::from)
         .into_iter()
         .chain(printed)
-        .chain([value, interval, note])
+        .chain([Cell::new(value).beside(interval)])
         .collect()
 }
 
@@ -365,7 +339,17 @@ mod tests {
     use crate::{replay, tables_of};
     use fingerpost_compare::references;
     use fingerpost_record::{Estimate, Process, Profile, Run};
+    use fingerpost_report::document::{markdown as in_markdown, terminal};
+    use fingerpost_report::style::Style;
     use unicode_width::UnicodeWidthStr;
+
+    fn render(replay: &Replay, style: &Style) -> String {
+        terminal::document(&replay.document(), style)
+    }
+
+    fn markdown(replay: &Replay) -> String {
+        in_markdown::document(&replay.document())
+    }
 
     #[test]
     fn the_articles_table_has_a_column_of_ones_own() {

@@ -185,7 +185,8 @@ pub fn grid(paths: &Paths) -> Grid {
             crate::style::Tone::Plain,
         ));
     }
-    grid.lines.push(Line::Note(
+    grid.lines.push(Line::Labelled(
+        String::new(),
         format!("of {samples} samples of its threads on a CPU"),
         crate::style::Tone::Faint,
     ));

@@ -63,8 +63,10 @@ pub(super) fn suspects_grid(findings: &[Finding], whose: Whose, evidence: usize)
                 .map(|e| Line::Note(clean(e), Tone::Faint)),
         );
     }
-    grid.lines
-        .extend(overlapping(findings, None).map(|sentence| Line::Note(sentence, Tone::Plain)));
+    grid.lines.extend(
+        overlapping(findings, None)
+            .map(|sentence| Line::Labelled(String::new(), sentence, Tone::Plain)),
+    );
     grid
 }
 
@@ -75,7 +77,7 @@ pub(super) fn threads_grid(states: &[State]) -> Grid {
         ("layer", Align::Left, 2),
         ("time", Align::Right, 0),
         ("of their life", Align::Right, 0),
-        ("", Align::Left, 3),
+        ("", Align::Left, 4),
     ]);
     let line = |s| {
         Line::Cells(

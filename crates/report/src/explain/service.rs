@@ -8,7 +8,7 @@ use fingerpost_diagnose::outside::{OnTheWay, on_the_way};
 use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::service::is_of_the_load;
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
-use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label};
+use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED};
 use fingerpost_record::paths::{Hop, Leaf};
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Blocker, Component, Finding, Link, Paths, Readings, Status};
@@ -19,6 +19,7 @@ use super::functions::Spent;
 use super::pieces::{bar, suspects_grid, threads_grid};
 use super::{experiments, functions, hardware, neighbours, under_way};
 use crate::compare_words as compare;
+use crate::document::{Block, Section, Text};
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
 use crate::wording::{doing, of_slowest, who};
@@ -42,8 +43,8 @@ fn of_programs(e: &Explanation) -> bool {
         .any(|o| o.totals.contains_key(PROGRAMS.as_str()))
 }
 
-/// The screen.
-pub fn screen(e: &Explanation, style: &Style) -> String {
+/// The parts of the screen; the first one answers.
+pub(super) fn grids(e: &Explanation) -> Vec<Grid> {
     let programs = of_programs(e);
     let mut grids = vec![answer(e, programs), client(e.client.as_ref())];
     match (&e.slow, &e.paths) {
@@ -58,17 +59,7 @@ pub fn screen(e: &Explanation, style: &Style) -> String {
         }
         _ => grids.extend([threads_grid(&e.threads), suspects(e)]),
     }
-    grids.push(ruled_out(e));
-    let shown: Vec<String> = grids
-        .iter()
-        .filter(|g| !g.lines.is_empty())
-        .map(|g| g.render(style))
-        .collect();
-    let title = style.paint(
-        Tone::Strong,
-        clean(&format!("{} {}", e.workload, e.params)).trim(),
-    );
-    format!("{title}\n{}", shown.join("\n"))
+    grids
 }
 
 /// What requests did lately, while they are still watched: a sentence, and the parts of their time, the largest first.
@@ -106,16 +97,10 @@ fn of_program(component: &Component) -> String {
 }
 
 /// The service beside an earlier run of it: the answer, what changed most, and the rows.
-pub fn beside(c: &Comparison, style: &Style) -> String {
-    let mut lines = vec![
-        Line::Heading("Beside the baseline".into()),
-        Line::Note(clean(&c.headline), Tone::Strong),
-    ];
-    lines.extend(
-        compare::changed_parts(c)
-            .into_iter()
-            .map(|part| Line::Note(part, Tone::Plain)),
-    );
+pub(super) fn beside(c: &Comparison) -> Section {
+    let mut all = vec![Text::new(&c.headline, Tone::Strong)];
+    let parts = compare::changed_parts(c).into_iter();
+    all.extend(parts.map(|part| Text::new(part, Tone::Plain)));
     let rows = compare::in_order(c).into_iter().map(|row| {
         let [probe, params, base, new, ratio, _, verdict] = compare::cells(row);
         let percentile = row
@@ -128,17 +113,10 @@ pub fn beside(c: &Comparison, style: &Style) -> String {
         )
     });
     let judged = rows.filter(|(_, text)| !text.starts_with("service.rate"));
-    lines.extend(judged.map(|(verdict, text)| Line::Note(text, compare::tone(verdict))));
-    lines.extend(
-        compare::not_compared(c)
-            .into_iter()
-            .map(|text| Line::Note(text, Tone::Faint)),
-    );
-    Grid {
-        columns: Vec::new(),
-        lines,
-    }
-    .render(style)
+    all.extend(judged.map(|(verdict, text)| Text::new(text, compare::tone(verdict))));
+    let rest = compare::not_compared(c).into_iter();
+    all.extend(rest.map(|text| Text::new(text, Tone::Faint)));
+    Section::new("beside", "Beside the baseline").with([Block::List(all)])
 }
 
 /// The commands to look closer.
@@ -723,27 +701,6 @@ fn others(paths: &Paths, programs: bool) -> Grid {
     grid
 }
 
-/// The names of those that were looked at and ruled out.
-fn ruled_out(e: &Explanation) -> Grid {
-    let names: Vec<&str> = e
-        .findings
-        .iter()
-        .filter(|f| f.status == Status::RuledOut)
-        .map(|f| label(&f.cause))
-        .collect();
-    if names.is_empty() {
-        return Grid::default();
-    }
-    Grid {
-        columns: Vec::new(),
-        lines: vec![Line::Labelled(
-            "ruled out".into(),
-            clean(&names.join(", ")),
-            Tone::Faint,
-        )],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use fingerpost_diagnose::StepFigures;
@@ -776,6 +733,14 @@ mod tests {
             &figures,
             Some(&paths),
             vec![observation],
+        )
+    }
+
+    fn screen(e: &Explanation, style: &Style) -> String {
+        use crate::document::terminal;
+        terminal::render(
+            &super::super::document::sections(std::slice::from_ref(e)),
+            style,
         )
     }
 

@@ -202,7 +202,10 @@ mod tests {
                 && body.contains("gains less"),
             "{body}"
         );
-        let table = crate::compare::table(&c, &crate::style::Style::default());
+        let table = {
+            use crate::document::{format::Screen, terminal};
+            terminal::document(&c.document(), &crate::style::Style::default())
+        };
         assert!(
             table.contains("0.65 times the time") && table.contains("launch-10.1 gains less"),
             "{table}"

@@ -8,6 +8,7 @@ pub mod comparison;
 pub mod content;
 mod experiments;
 mod forest;
+pub mod page;
 pub mod parts;
 mod paths;
 mod probes;
@@ -18,12 +19,15 @@ mod waterfall;
 
 use fingerpost_compare::Comparison;
 use fingerpost_record::{Measurement, Run};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 use parts::doubt;
 
+use crate::document;
 use crate::lab::Labs;
 use crate::scaling;
 use crate::view::View;
+
+pub use page::{body, page};
 
 pub use content::{Around, Content, Define, Link, Section};
 pub use parts::{facts, scrolling};
@@ -45,7 +49,10 @@ pub fn of_run(run: &Run, labs: Labs, around: Around) -> Content {
     sections.extend(
         std::mem::take(&mut view.found)
             .into_iter()
-            .flat_map(|(_, shown)| shown.sections),
+            .flat_map(|(_, shown)| {
+                let made = || shown.sections.iter().map(document::html::section).collect();
+                shown.page.unwrap_or_else(made)
+            }),
     );
     sections.extend(probes::sections(&view, run, around));
     sections.extend(watched(&view));
@@ -88,49 +95,6 @@ pub fn of_comparison(c: &Comparison, define: Option<Define>) -> Content {
         title: comparison::title(c),
         lead: comparison::lead(c),
         sections: comparison::sections(c, define),
-    }
-}
-
-/// A whole page that stands alone.
-pub fn page(content: &Content) -> String {
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                // The page has no script; a hostile run must not bring one.
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-                meta name="referrer" content="no-referrer";
-                title { (content.title) " – Fingerpost" }
-                style { (PreEscaped(style::SHEET)) }
-            }
-            body { (body(content)) footer { p { "Made by Fingerpost from the records alone." } } }
-        }
-    };
-    markup.into_string()
-}
-
-/// A content's header, list of sections and main part.
-pub fn body(content: &Content) -> Markup {
-    html! {
-        header class="lead" {
-            p class="mark" { span aria-hidden="true" { "☞ " } "Fingerpost" }
-            h1 { (content.title) }
-            (content.lead)
-        }
-        nav class="sections" aria-label="Sections" {
-            ul { @for s in &content.sections { li { a href={ "#" (s.key) } { (s.title) } } } }
-        }
-        main {
-            @for s in &content.sections {
-                section id=(s.key) aria-labelledby={ (s.key) "-title" } {
-                    h2 id={ (s.key) "-title" } { (term::options_whole(&s.title)) }
-                    (s.body)
-                }
-            }
-        }
     }
 }
 

@@ -3,7 +3,6 @@
 use maud::{Markup, html};
 
 use super::term::term;
-use crate::style::Tone;
 use crate::view::{Fact, parts_of_doubt};
 use crate::wrap;
 
@@ -72,11 +71,6 @@ pub fn doubt(whose: &str, text: &str) -> Markup {
     let (what, remedy) = parts_of_doubt(text);
     let line = html! { @if !whose.is_empty() { strong { (whose) ": " } } (what) };
     html! { @if remedy.is_empty() { (line) } @else { details { summary { (line) } p { (remedy) } } } }
-}
-
-/// Names and sentences as a list of terms.
-pub fn terms(sentences: Vec<(String, String, Tone)>) -> Markup {
-    html! { dl class="facts" { @for (name, text, _) in &sentences { div { dt { (name) } dd { (text) } } } } }
 }
 
 #[cfg(test)]

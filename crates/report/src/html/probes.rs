@@ -44,7 +44,7 @@ const MOST_TILES: usize = 6;
 /// How many rows there are of each outcome, and how to read them.
 pub fn summary(view: &View) -> Markup {
     html! {
-        p class="count" { (crate::table::summary(view)) "." }
+        p class="count" { (crate::run::summary(view)) "." }
         details class="how" {
             summary { "How to read the tables" }
             @if view.published() { p {

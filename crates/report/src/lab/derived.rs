@@ -18,6 +18,7 @@ pub const RATIO: &str = "ratio";
 pub type Told = (Cow<'static, str>, String);
 
 /// A derived figure.
+#[derive(Clone, Debug)]
 pub struct Derived {
     /// The title of the table that it stands in.
     pub table: String,

@@ -7,9 +7,8 @@ pub mod derived;
 
 use fingerpost_record::Run;
 
-use crate::grid::Grid;
-use crate::html::content::Section;
-use derived::Derived;
+use crate::document;
+use crate::html::content;
 
 /// What a report knows of a lab.
 #[derive(Clone, Copy)]
@@ -50,8 +49,8 @@ pub type Labs<'a> = &'a [LabView];
 /// An analysis, and what it finds in a run.
 pub type Found = (&'static Analysis, Shown);
 
-/// What an analysis has found, in the parts that formats are made of. There is no default of it: what a terminal shows,
-/// every format has.
+/// What an analysis has found.
+#[derive(Default)]
 pub struct Shown {
     /// Sentences that a person reads first.
     pub answers: Vec<String>,
@@ -59,14 +58,20 @@ pub struct Shown {
     pub alone: Option<String>,
     /// The sentence of a run without any answer.
     pub otherwise: Option<String>,
-    /// Tables and sentences, for a terminal and for Markdown.
-    pub grids: Vec<Grid>,
-    /// The same in Markdown, where that is another text than the grids'.
-    pub markdown: Option<String>,
-    /// Figures that are no row's, for CSV.
-    pub derived: Vec<Derived>,
-    /// Sections of a page.
-    pub sections: Vec<Section>,
+    /// What every format shows.
+    pub sections: Vec<document::Section>,
+    /// What a page has in place of them, where that is more than a document can say.
+    pub page: Option<Vec<content::Section>>,
+}
+
+impl Shown {
+    /// Sections that every format shows, without an answer.
+    pub fn of(sections: impl IntoIterator<Item = document::Section>) -> Shown {
+        Shown {
+            sections: sections.into_iter().collect(),
+            ..Shown::default()
+        }
+    }
 }
 
 /// What the labs' analyses find in a run, in the order shown.

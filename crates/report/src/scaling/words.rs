@@ -1,14 +1,15 @@
 //! The article's scaling table of a loaded server: who asks, how much comes back, and what the shape says.
 
-use fingerpost_compare::scaling::Table;
-use fingerpost_record::Params;
+use fingerpost_compare::scaling::{self, Shape, Table};
 use fingerpost_record::name::product;
 use fingerpost_record::params::named;
 use fingerpost_record::text::{capitalised, counted};
+use fingerpost_record::{Params, Run};
 
-use crate::grid::{Align, Grid, Line};
+use crate::document::{self, Block, Cell, Column, Row, Section, Text};
+use crate::lab::derived::{COUNT, Derived, Of, RATIO, table_of, told};
 use crate::style::Tone;
-use crate::words::{clean, escape};
+use crate::words::clean;
 
 fn title(table: &Table) -> String {
     format!(
@@ -78,63 +79,52 @@ fn doubtful_steps(table: &Table) -> String {
     }
 }
 
-/// The number of those who ask, per second, per cent of the first row, and a remark.
-fn cells(table: &Table) -> impl Iterator<Item = (bool, [String; 4])> {
-    table.scaling.rows.iter().map(|row| {
+/// The table with what its shape says. Its figures are each throughput as a share of that with the fewest who ask, and
+/// where the curve turns; they stand in the table of the rows.
+pub fn section(run: &Run, table: &Table) -> Section {
+    let of_rows = table_of(run, &format!("{}.throughput", table.workload));
+    let of = Of(&of_rows);
+    let row = |row: &scaling::Row| {
         let doubtful = table.untrusted.contains(&row.clients);
-        let remark = if doubtful { "untrusted" } else { "" };
-        (
-            doubtful,
-            [
-                row.clients.to_string(),
-                format!("{:.0}", row.throughput),
-                format!("{:.0} %", row.scaling),
-                remark.to_owned(),
-            ],
-        )
-    })
+        let (remark, tone) = match doubtful {
+            true => ("untrusted", Tone::Doubtful),
+            false => ("", Tone::Plain),
+        };
+        let params = told(&table.params, [(table.who.many, &row.clients)]);
+        let name = format!("{}.scaling", table.workload);
+        let share = of.exact(name, params, RATIO, row.scaling / 100.0);
+        let cells = [
+            Cell::new(row.clients.to_string()),
+            Cell::new(format!("{:.0}", row.throughput)),
+            Cell::new(format!("{:.0} %", row.scaling)).with([share]),
+            Cell::new(remark),
+        ];
+        Row::new(cells, tone)
+    };
+    let columns = [table.who.many, "per second", "scaling"].map(Column::figures);
+    let columns = columns.into_iter().chain([Column::words("")]);
+    let rows = table.scaling.rows.iter().map(row);
+    let sentence = Text::new(sentence(table), Tone::Plain).with(turns(&of, table));
+    Section::new(format!("{}-scaling", table.workload), title(table)).with([
+        Block::Table(document::Table::new(columns).with(rows)),
+        Block::Sentence(sentence),
+    ])
 }
 
-/// The table with what its shape says.
-pub fn grid(table: &Table) -> Grid {
-    let mut grid = Grid::of([
-        (table.who.many, Align::Right, 0),
-        ("per second", Align::Right, 0),
-        ("scaling", Align::Right, 0),
-        ("", Align::Left, 0),
-    ]);
-    grid.lines
-        .extend([Line::Heading(title(table)), grid.titles()]);
-    for (doubtful, row) in cells(table) {
-        grid.lines.push(Line::Cells(
-            row.to_vec(),
-            if doubtful {
-                Tone::Doubtful
-            } else {
-                Tone::Plain
-            },
-        ));
-    }
-    grid.lines
-        .push(Line::Labelled(String::new(), sentence(table), Tone::Plain));
-    grid
-}
-
-/// The tables in Markdown.
-pub fn markdown(tables: &[Table]) -> String {
-    let mut text = String::new();
-    for table in tables {
-        text.push_str(&format!(
-            "\n## {}\n\n| {} | per second | scaling | |\n| ---: | ---: | ---: | --- |\n",
-            escape(&title(table)),
-            table.who.many
-        ));
-        for (_, row) in cells(table) {
-            text.push_str(&format!("| {} |\n", row.join(" | ")));
-        }
-        text.push_str(&format!("\n{}\n", escape(&sentence(table))));
-    }
-    text
+/// Where the curve has its peak, and where it turns.
+fn turns(of: &Of, table: &Table) -> Vec<Derived> {
+    let turns = match table.scaling.shape {
+        Shape::Scales => None,
+        Shape::Saturates { at } => Some(("saturates_at", at)),
+        Shape::Declines { from } => Some(("declines_from", from)),
+        Shape::Collapses { from } => Some(("collapses_from", from)),
+    };
+    let mark = |(what, at): (&str, u64)| {
+        let name = format!("{}.{what}", table.workload);
+        of.exact(name, told(&table.params, []), COUNT, at as f64)
+    };
+    let peak = ("peaks_at", table.scaling.peak().clients);
+    [peak].into_iter().chain(turns).map(mark).collect()
 }
 
 #[cfg(test)]
@@ -142,6 +132,7 @@ mod tests {
     use fingerpost_compare::scaling::Scaling;
 
     use super::*;
+    use crate::document::{markdown, terminal};
     use crate::style::Style;
 
     fn table() -> Table {
@@ -159,7 +150,8 @@ mod tests {
 
     #[test]
     fn the_articles_table_stands_with_its_sentence() {
-        let text = grid(&table()).render(&Style::default());
+        let section = section(&Run::default(), &table());
+        let text = terminal::render(&[section], &Style::default());
         assert!(text.contains("      2         274    143 %"), "{text}");
         assert!(
             text.contains("      5         113     59 %  untrusted"),
@@ -174,7 +166,7 @@ mod tests {
 
     #[test]
     fn in_markdown_it_is_a_table() {
-        let text = markdown(&[table()]);
+        let text = markdown::render(&[section(&Run::default(), &table())], 2);
         assert!(text.contains("| 2 | 274 | 143 % |  |\n"), "{text}");
         assert!(
             text.contains("engine=my\\|sql") && text.contains("| clients | per second |"),

@@ -112,14 +112,6 @@ impl Group {
         if count > 1 { shared } else { Vec::new() }
     }
 
-    /// The title with what all rows have in common.
-    pub fn titled(&self, shared: &[String]) -> String {
-        std::iter::once(&*self.table.title)
-            .chain(shared.iter().map(String::as_str))
-            .collect::<Vec<_>>()
-            .join("  ")
-    }
-
     /// The rows that are shown one by one: all but the skipped ones.
     pub fn shown(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|r| r.outcome != Outcome::Skipped)

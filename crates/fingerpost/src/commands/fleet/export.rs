@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fingerpost_fleet::figures;
 use fingerpost_fleet::sweep::{Pass, Sweep};
 use fingerpost_record::Run;
-use fingerpost_report::csv::{line, word};
+use fingerpost_report::document::csv::{line, word};
 
 use crate::exit::{Done, say, usage};
 use crate::output;

@@ -84,7 +84,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     output::lines(&of_host(host, usize::MAX))?;
     if let Ok(run) = sweep.read(Pass::First, name) {
         output::write(|out| writeln!(out))?;
-        super::super::show::print(&run, fingerpost_report::Format::Table, false)?;
+        super::super::show::print(&run, fingerpost_report::Format::TABLE, false)?;
     }
     Ok(())
 }

@@ -1,8 +1,7 @@
 //! The lab of a site's pages from files and from an object database.
 
 mod answer;
-mod csv;
-mod html;
+mod figures;
 mod words;
 
 use crate::site::analysis::Found;
@@ -23,14 +22,9 @@ fn of(run: &Run, _: Labs) -> Option<Shown> {
         .iter()
         .find(|m| m.probe.starts_with("site."))?;
     let found = Found::of(run);
-    let site = SiteView::of(&found);
+    let section = words::section(&found, SiteView::of(&found));
     Some(Shown {
         answers: answer::answers(run, &found),
-        alone: None,
-        otherwise: None,
-        grids: words::grids(&site),
-        markdown: None,
-        derived: csv::derived(&found),
-        sections: html::section(&site).into_iter().collect(),
+        ..Shown::of(section)
     })
 }

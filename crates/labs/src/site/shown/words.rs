@@ -9,10 +9,13 @@ use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Param, Params, Unit};
 
 use crate::site::analysis::Found;
-use fingerpost_report::grid::{Align, Grid, Line};
+use fingerpost_report::document::chart::Lines;
+use fingerpost_report::document::{Block, Cell, Column, Row, Section, Table, Text};
 use fingerpost_report::style::Tone;
 use fingerpost_report::svg::lines::{Chart, Point, Series, Steps};
 use fingerpost_report::words::whole_bytes;
+
+use super::figures;
 
 /// The source's own rounds.
 const SOURCE: &str = "site-powermac-9500";
@@ -123,56 +126,65 @@ impl SiteView {
     }
 }
 
-/// The source's table in columns of its own, the ratios, and what is said of them.
-pub fn grids(site: &SiteView) -> Vec<Grid> {
-    let mut grids: Vec<Grid> = site.tables.iter().map(rounds).collect();
-    let note = |text: String| Line::Note(text, Tone::Plain);
-    let mut below = Grid::default();
-    if !site.ratios.is_empty() {
-        below.lines.push(Line::Heading("fs/odb, all rounds".into()));
-        below.lines.extend(
-            site.ratios
-                .iter()
-                .map(|r| note(format!("{}: {} in {} rounds", r.name, r.ratio, r.rounds))),
-        );
-        below.lines.push(Line::Note(site.source(), Tone::Faint));
+/// The section, where the run has rounds or sizes.
+pub fn section(found: &Found, site: SiteView) -> Option<Section> {
+    if site.is_empty() {
+        return None;
     }
-    for (title, told) in [
-        ("From the start, as more is loaded", &site.warming),
-        ("By the size of the pages", &site.crossings),
-    ] {
-        below
-            .lines
-            .extend(told.first().map(|_| Line::Heading(title.into())));
-        below.lines.extend(told.iter().cloned().map(note));
+    let list =
+        |told: &[String]| Block::List(told.iter().map(|t| Text::new(t, Tone::Plain)).collect());
+    let chart = |chart| {
+        Block::Chart(Box::new(Lines {
+            chart,
+            has_table: false,
+        }))
+    };
+    let source = site.source();
+    let mut section = Section::new("site-rounds", "File system against object database");
+    for table in &site.tables {
+        let title = format!("Rounds: {}", table.title);
+        section = section.under(title, [rounds(table)]);
     }
-    grids.push(below);
-    grids
+    let meaning = "How many times longer files take, paired round by round, with a 95 % interval.";
+    let ratios = [
+        all_rounds(&site.ratios),
+        Block::aside(format!("{meaning} {source}")),
+    ];
+    let ratios = ratios.into_iter().filter(|_| !site.ratios.is_empty());
+    let (warming, crossings) = (list(&site.warming), list(&site.crossings));
+    let section = section
+        .under("fs/odb, all rounds", ratios)
+        .under(
+            "From the start, as more is loaded",
+            site.courses.into_iter().map(chart).chain([warming]),
+        )
+        .under(
+            "By the size of the pages",
+            site.curves.into_iter().map(chart).chain([crossings]),
+        )
+        .with([Block::Figures(figures::of(found))]);
+    Some(section)
 }
 
-fn rounds(table: &RoundTable) -> Grid {
-    let mut grid = Grid::of(COLUMNS.map(|title| (title, Align::Right, 0)));
-    // As wide as the source's columns, whatever the figures.
-    let widths = [14, 12, 8];
-    let cells = |row: &[String; 3]| {
-        row.iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:>width$}"))
-            .collect()
+/// The source's table.
+fn rounds(table: &RoundTable) -> Block {
+    let rows = table.rows.iter();
+    let rows = rows.map(|row| Row::new(row.iter().map(Cell::from), Tone::Plain));
+    Block::Table(Table::new(COLUMNS.map(Column::figures)).with(rows))
+}
+
+/// Every object database against files.
+fn all_rounds(ratios: &[RatioLine]) -> Block {
+    let columns = [
+        Column::words("files / object database"),
+        Column::figures("fs/odb"),
+        Column::figures("rounds"),
+    ];
+    let row = |r: &RatioLine| {
+        let cells = [r.name.clone(), r.ratio.clone(), r.rounds.to_string()];
+        Row::new(cells.map(Cell::from), Tone::Plain)
     };
-    grid.lines
-        .push(Line::Heading(format!("Rounds: {}", table.title)));
-    grid.lines.push(Line::Cells(
-        COLUMNS.map(str::to_owned).to_vec(),
-        Tone::Strong,
-    ));
-    grid.lines.extend(
-        table
-            .rows
-            .iter()
-            .map(|row| Line::Cells(cells(row), Tone::Strong)),
-    );
-    grid
+    Block::Table(Table::new(columns).with(ratios.iter().map(row)))
 }
 
 /// What tells rows of these parameters from those of the others; all of them where there are no others, or nothing to

@@ -1,7 +1,8 @@
 //! The lab of what memory costs, zero-filling taken apart.
 
-mod csv;
-mod html;
+mod figures;
+mod section;
+pub mod shares;
 pub mod words;
 
 use crate::zerofill::analysis::{analyse, headline};
@@ -10,7 +11,7 @@ use fingerpost_record::Run;
 use fingerpost_report::lab::{Analysis, Labs, Shown};
 use fingerpost_report::untrusted::doubted;
 
-pub use html::legend;
+pub use section::section;
 
 /// The analysis.
 pub static ANALYSIS: Analysis = Analysis {
@@ -26,11 +27,6 @@ fn of(run: &Run, _: Labs) -> Option<Shown> {
             .map(|sentence| doubted(sentence, run, "zerofill."))
             .into_iter()
             .collect(),
-        alone: None,
-        otherwise: None,
-        grids: words::grids(&analysis),
-        markdown: None,
-        derived: csv::derived(&analysis),
-        sections: vec![html::section(run, &analysis)],
+        ..Shown::of([section(run, &analysis)])
     })
 }

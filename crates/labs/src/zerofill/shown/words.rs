@@ -1,15 +1,11 @@
-//! The zero-fill laboratory in the terminal: what was given apart from what is derived, the picture of the shares, the
-//! guesses, the rankings.
+//! The words of the zero-fill laboratory: its fields with their names, the guesses, the rankings.
 
 use crate::zerofill::analysis::guesses::{Guess, Verdict};
 use crate::zerofill::analysis::rank::{Crossover, Ranking, stretches};
 use crate::zerofill::analysis::solve::{self, Costs, FIELDS};
-use crate::zerofill::analysis::{Agreement, Analysis, Given, headline};
+use crate::zerofill::analysis::{Agreement, Analysis, Given};
 use fingerpost_record::text::{clean, counted};
 use fingerpost_record::{Estimate, Unit};
-
-use fingerpost_report::grid::{Align, Grid, Line};
-use fingerpost_report::style::{Style, Tone};
 
 /// The article's fields of [`Given`] with their names.
 pub fn given_fields(given: &Given) -> [(&'static str, Estimate); 4] {
@@ -234,239 +230,15 @@ fn times(ratio: f64) -> String {
     format!("{ratio:.digits$}")
 }
 
-/// The analysis with its finding; ends with a line end.
-pub fn render(analysis: &Analysis, style: &Style) -> String {
-    let lead = part(
-        headline(analysis)
-            .map(|sentence| Line::Note(sentence, Tone::Strong))
-            .into_iter()
-            .collect(),
-    );
-    std::iter::once(lead)
-        .chain(grids(analysis))
-        .map(|grid| grid.render(style))
-        .collect()
-}
-
-/// Each part as a grid.
-pub fn grids(analysis: &Analysis) -> Vec<Grid> {
-    let lead = vec![Line::Heading("Zero-filling, taken apart".into())];
-    let parts = [
-        lead,
-        shares(analysis),
-        article(analysis),
-        costs(analysis),
-        guesses(analysis),
-        rankings(analysis),
-    ];
-    parts.map(part).into()
-}
-
-/// Each part has columns of its own: a formula must not push the bars of a picture aside.
-fn part(lines: Vec<Line>) -> Grid {
-    Grid {
-        lines,
-        ..Grid::untitled([(Align::Left, 0); 4])
-    }
-}
-
-fn row<const N: usize>(cells: [String; N]) -> Line {
-    Line::Cells(cells.to_vec(), Tone::Plain)
-}
-
-fn heading(title: &str) -> [Line; 2] {
-    [Line::Blank, Line::Heading(title.into())]
-}
-
-/// The four editable fields, then the derived ones with their formulas.
-fn article(a: &Analysis) -> Vec<Line> {
-    let Some(given) = &a.given else {
-        return Vec::new();
-    };
-    let mut lines = heading(&given_title(a)).to_vec();
-    lines.extend(given_fields(given).map(|(name, e)| row([format!("  {name}"), time(e)])));
-    let t = given.timings();
-    lines.push(Line::Note(
-        format!(
-            "to change them: fingerpost zerofill --solve {:.1},{:.1},{:.1},{:.1}",
-            t.alloc_1, t.touch_1, t.alloc_2, t.touch_2
-        ),
-        Tone::Faint,
-    ));
-    lines.extend(heading("Derived: the article's arithmetic"));
-    if let Some(costs) = &a.derived {
-        for ((name, value), formula) in derived_fields(a, costs) {
-            lines.push(row([format!("  {name}"), value, formula]));
-        }
-    }
-    lines.extend(call(a).map(|sentence| Line::Note(sentence, Tone::Plain)));
-    lines.extend(
-        a.underivable
-            .iter()
-            .map(|why| Line::Note(why.clone(), Tone::Doubtful)),
-    );
-    lines
-}
-
-/// The fit, the routes to the zeroing cost, and both beside the kernel's profile.
-fn costs(a: &Analysis) -> Vec<Line> {
-    let mut lines = Vec::new();
-    if a.fit.is_some() {
-        lines.extend(heading("Measured: all page counts together"));
-        lines.extend(
-            fit_fields(a)
-                .into_iter()
-                .map(|(name, e)| row([format!("  {name}"), time(e)])),
-        );
-        lines.extend(fit_note(a).map(|note| Line::Note(note, Tone::Faint)));
-    }
-    if !a.zeroing.is_empty() {
-        lines.extend(heading("Zeroing one page, by independent routes"));
-        lines.extend(a.zeroing.iter().map(|r| {
-            row([
-                format!("  {}", r.name),
-                time(r.per_page),
-                format!("{} at a time", counted(r.pages.unsigned_abs(), "page")),
-            ])
-        }));
-    }
-    lines.extend(
-        a.agreement
-            .iter()
-            .map(|g| Line::Note(agreement(g), Tone::Plain)),
-    );
-    if !a.zeroing.is_empty() && a.agreement.is_empty() {
-        lines.push(Line::Note(
-            "The kernel's own samples are not there to compare with; the skipped row zerofill.kernel_profile says why."
-                .into(),
-            Tone::Faint,
-        ));
-    }
-    lines
-}
-
 /// Ours beside the kernel's profile, as a sentence.
 pub fn agreement(g: &Agreement) -> String {
     let [ours, kernel] = [g.ours, g.kernel].map(|e| Unit::Nanoseconds.format(e.value));
     format!("{}: {ours} against {kernel}, ratio {:.2}.", g.what, g.ratio)
 }
 
-/// How many characters a whole bar is.
-const BAR: usize = 32;
-
-/// A bar of this many characters in three parts: zeroing, faults, allocation.
-pub fn bar(zero: f64, fault: f64, whole: usize) -> String {
-    let edge = |share: f64| ((share.clamp(0.0, 1.0) * whole as f64).round() as usize).min(whole);
-    let (first, second) = (edge(zero), edge(zero + fault).max(edge(zero)));
-    format!(
-        "{}{}{}",
-        "█".repeat(first),
-        "▒".repeat(second - first),
-        "·".repeat(whole - second)
-    )
-}
-
-fn shares(a: &Analysis) -> Vec<Line> {
-    if a.shares.is_empty() {
-        return Vec::new();
-    }
-    let mut lines = heading(
-        "Where the time goes: █ zero-filling, ▒ faults and mapping, · allocating and freeing",
-    )
-    .to_vec();
-    for s in &a.shares {
-        let pages = format!("  {}", counted(s.pages.unsigned_abs(), "page"));
-        lines.push(row([
-            pages,
-            bar(s.zero, s.fault, BAR),
-            format!("{:.0} % zero-filling", s.zero * 100.0),
-            Unit::Nanoseconds.format(s.total),
-        ]));
-    }
-    lines
-}
-
-fn guesses(a: &Analysis) -> Vec<Line> {
-    if a.guesses.is_empty() {
-        return Vec::new();
-    }
-    let mut lines = heading("The article's guesses on this machine").to_vec();
-    for g in &a.guesses {
-        let tone = if g.verdict == Verdict::Holds {
-            Tone::Plain
-        } else {
-            Tone::Doubtful
-        };
-        lines.push(Line::Note(format!("{}.", g.says), Tone::Plain));
-        lines.push(Line::Note(
-            format!(
-                "  {}: guessed {}, measured {}: {}.",
-                g.quantity,
-                guessed(g),
-                measured(g),
-                verdict(g)
-            ),
-            tone,
-        ));
-    }
-    lines
-}
-
-fn rankings(a: &Analysis) -> Vec<Line> {
-    let mut lines = Vec::new();
-    if !a.prefault.is_empty() {
-        lines.extend(heading(
-            "Faulting in ahead, against plain touching: the cheapest way per page count",
-        ));
-        lines.extend(
-            leads(&a.prefault)
-                .into_iter()
-                .map(|(range, who)| row([format!("  {range}"), who])),
-        );
-        lines.extend(
-            a.crossovers
-                .iter()
-                .map(|c| Line::Note(crossover(c), Tone::Plain)),
-        );
-    }
-    for (title, list) in [
-        ("Ways to get memory, every page touched", &a.apis),
-        ("Ways to get memory, untouched", &a.apis_untouched),
-    ] {
-        if !list.is_empty() {
-            lines.extend(heading(title));
-            lines.extend(list.iter().map(|r| {
-                Line::Labelled(
-                    format!("  {}", counted(r.pages.unsigned_abs(), "page")),
-                    places(r),
-                    Tone::Plain,
-                )
-            }));
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_bar_is_as_long_whatever_its_shares() {
-        for (zero, fault) in [
-            (0.0, 0.0),
-            (1.0, 0.0),
-            (0.25, 0.5),
-            (0.333, 0.667),
-            (2.0, 1.0),
-            (-1.0, 0.5),
-            (f64::NAN, f64::NAN),
-        ] {
-            assert_eq!(bar(zero, fault, BAR).chars().count(), BAR, "{zero} {fault}");
-        }
-        assert_eq!(bar(0.25, 0.5, 40).matches('█').count(), 10);
-        assert_eq!(bar(0.25, 0.5, 40).matches('▒').count(), 20);
-    }
 
     #[test]
     fn a_guess_reads_as_share_or_ratio() {

@@ -5,6 +5,25 @@ use std::io::{self, Write};
 use fingerpost_record::guard::{Guard, Kind};
 use serde::Serialize;
 
+use super::format::{Backend, Screen};
+use crate::style::Style;
+
+/// The format.
+pub struct Json;
+
+impl Backend for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn purpose(&self) -> &'static str {
+        "One JSON document: of a run the record itself"
+    }
+
+    fn write(&self, out: &mut dyn Write, screen: &dyn Screen, _: &Style) -> io::Result<()> {
+        screen.json(out)
+    }
+}
 /// Writes one JSON document and a line end.
 ///
 /// Characters that could act on a terminal are escaped, which JSON allows anywhere in a string: the document says the

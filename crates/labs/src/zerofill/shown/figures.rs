@@ -1,4 +1,4 @@
-//! What the zero-fill laboratory derives, figure by figure.
+//! The figures that the zero-fill laboratory derives, for formats that programs read.
 
 use crate::zerofill::analysis::solve::FIELDS;
 use crate::zerofill::analysis::{self, Analysis};
@@ -8,7 +8,7 @@ use super::words::{fit_fields, given_fields};
 use fingerpost_report::lab::derived::{COUNT, Derived, NS, Of, RATIO};
 
 /// The four timings, what they come to, the fit, the shares, guesses and rankings.
-pub fn derived(a: &Analysis) -> Vec<Derived> {
+pub fn of(a: &Analysis) -> Vec<Derived> {
     let of = Of(&table::ZEROFILL);
     let what = |name: &str| vec![("api", a.api.clone()), ("what", name.to_owned())];
     let estimated = |name, params, e| of.estimated(name, params, NS, e);

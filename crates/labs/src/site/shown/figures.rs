@@ -1,4 +1,4 @@
-//! What the site laboratory derives, figure by figure.
+//! The figures that the site laboratory derives, for formats that programs read.
 
 use crate::site::analysis::TABLE_ROUNDS;
 use fingerpost_record::descriptor::table;
@@ -10,7 +10,7 @@ const OF: Of = Of(&table::SITE);
 
 /// The source's table of rounds, each database against files, the course from the start, what less memory makes of it,
 /// and the sizes at which the faster one changes.
-pub fn derived(found: &Found) -> Vec<Derived> {
+pub fn of(found: &Found) -> Vec<Derived> {
     [rounds(found), from_start(found), by_size(found)]
         .into_iter()
         .flatten()
