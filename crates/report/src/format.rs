@@ -7,7 +7,7 @@ use std::str::FromStr;
 use fingerpost_record::Run;
 
 use crate::document::format::{Backend, Screen};
-use crate::document::{csv, html, json, markdown, terminal};
+use crate::document::{asciidoc, csv, html, json, markdown, terminal};
 use crate::lab::Labs;
 use crate::run::Shown;
 use crate::style::Style;
@@ -19,6 +19,7 @@ pub static FORMATS: &[&dyn Backend] = &[
     &csv::Csv,
     &markdown::Markdown,
     &html::Html,
+    &asciidoc::AsciiDoc,
 ];
 
 /// An output format of [`FORMATS`].

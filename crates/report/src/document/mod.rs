@@ -4,6 +4,7 @@
 //! Texts of a run are hostile: whatever makes a block cleans them (no control characters), so that a format escapes for
 //! its own syntax only.
 
+pub mod asciidoc;
 mod blocks;
 pub mod chart;
 pub mod csv;
