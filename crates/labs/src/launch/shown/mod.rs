@@ -221,7 +221,8 @@ fn asked(name: &str, totals: &BTreeMap<String, f64>) -> bool {
 /// The block that the source pasted from `top`, in today's words: a row for each counter, a column for each placement.
 /// What was observed under none of them is left out.
 fn counters(paging: &[Paging]) -> Table {
-    let show: [fn(f64) -> String; 3] = [
+    type Show = fn(f64) -> String;
+    let show: [Show; 3] = [
         |n| format!("{n:.0}"),
         |n| format!("{n:.2}"),
         |n| format!("{:.0}", n / f64::from(1 << 20)),
@@ -231,7 +232,7 @@ fn counters(paging: &[Paging]) -> Table {
         .into_iter()
         .chain(STALLED.map(|row| (row, show[1])))
         .chain(MEMORY.map(|row| (row, show[2])));
-    let row = |((key, name), show): ((&str, &str), fn(f64) -> String)| {
+    let row = |((key, name), show): ((&str, &str), Show)| {
         let cell = |of: &Paging| {
             let total = of.totals.get(key);
             Cell::new(total.map_or("–".to_owned(), |n| show(*n)))
