@@ -1,5 +1,5 @@
 //! What is known of the services that people run: one [`Adapter`] a service, each in a file of its own, listed in
-//! [`REGISTRY`]. What watches, names, hides or tells something of a service asks here, and knows none by itself.
+//! `REGISTRY`. What watches, names, hides or tells something of a service asks here, and knows none by itself.
 //!
 //! Nothing here decides where time goes: a service that nobody describes is followed as well, with fewer names.
 

@@ -208,7 +208,7 @@ impl Left {
         result
     }
 
-    /// Whether it is one that [`super::Before::undo`] can have left.
+    /// Whether it is one that [`super::Before::left`] can have left.
     pub fn is_plausible(&self) -> bool {
         self.boot.len() <= 64
             && self.to.is_plausible()
