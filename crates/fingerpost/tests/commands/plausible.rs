@@ -42,7 +42,8 @@ fn figure(probe: &Probe, params: &Params, samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     let at = match (probe.nature_of(params), probe.better) {
-        (Nature::Relates, _) => sorted.len() / 2,
+        // Of two the lower one: what a stall makes of a ratio is large.
+        (Nature::Relates, _) => (sorted.len() - 1) / 2,
         (_, Better::Lower) => 0,
         (_, Better::Higher) => sorted.len() - 1,
     };
