@@ -19,6 +19,7 @@ mod bash;
 mod elvish;
 mod fish;
 mod paths;
+mod shell;
 mod values;
 mod words;
 mod zsh;
@@ -35,7 +36,7 @@ const OF_THE_ARCHIVE: [&str; 4] = ["export", "label", "note", "remove"];
 
 /// The shells that can ask. Their scripts are ours: no shell may evaluate a word of an answer, which can be a file's name
 /// that somebody else chose.
-const SHELLS: [&dyn EnvCompleter; 4] = [&bash::Bash, &elvish::Elvish, &fish::Fish, &zsh::Zsh];
+const SHELLS: [&dyn EnvCompleter; 4] = [&bash::BASH, &elvish::ELVISH, &fish::FISH, &zsh::ZSH];
 
 /// Their names.
 pub const NAMES: [&str; 4] = ["bash", "elvish", "fish", "zsh"];

@@ -13,9 +13,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Command;
-use clap_complete::env::EnvCompleter;
 
 use super::paths;
+use super::shell::Shell;
 use super::words::{Quotes, meant};
 
 /// Where the word at the cursor is among the words, and the line up to the cursor.
@@ -29,8 +29,7 @@ const PLAIN: &str = "plain";
 /// The function that bash calls; `NAME`, `BIN`, `COMPLETER` and `VAR` stand for words that are put in. Answers are read
 /// as lines into an array, so that none is split, matched with files or evaluated. A word that is complete is followed
 /// by a space, but for one that goes on.
-const SCRIPT: &str = r#"
-_NAME_complete() {
+const SCRIPT: &str = r#"_NAME_complete() {
     local words=("${COMP_WORDS[@]}") answers=()
     compopt +o nospace +o filenames 2> /dev/null
     words[COMP_CWORD]="$2"
@@ -52,54 +51,35 @@ complete -o nospace -o bashdefault -o nosort -F _NAME_complete BIN 2> /dev/null 
     complete -o nospace -o bashdefault -F _NAME_complete BIN
 "#;
 
-/// The adapter.
-pub struct Bash;
+/// How it is asked and answered.
+pub const BASH: Shell = Shell {
+    name: "bash",
+    script: SCRIPT,
+    answer,
+};
 
-impl EnvCompleter for Bash {
-    fn name(&self) -> &'static str {
-        "bash"
-    }
-
-    fn is(&self, name: &str) -> bool {
-        name == "bash"
-    }
-
-    fn write_registration(
-        &self,
-        var: &str,
-        name: &str,
-        bin: &str,
-        completer: &str,
-        buf: &mut dyn Write,
-    ) -> io::Result<()> {
-        let script = super::answers::filled(SCRIPT, var, name, bin, completer);
-        buf.write_all(script.trim_start().as_bytes())
-    }
-
-    fn write_complete(
-        &self,
-        command: &mut Command,
-        args: Vec<OsString>,
-        dir: Option<&Path>,
-        buf: &mut dyn Write,
-    ) -> io::Result<()> {
-        let index = env::var(INDEX)
-            .ok()
-            .and_then(|index| index.parse().ok())
-            .unwrap_or_default();
-        let joined = env::var(LINE)
-            .ok()
-            .and_then(|line| together(&args, index, &line));
-        let (args, index, kept) = joined.unwrap_or((args, index, String::new()));
-        let offered = super::answers::offered(command, args, index, dir)?;
-        let rest: Vec<&str> = offered
-            .iter()
-            .filter_map(|(value, _)| value.strip_prefix(&kept))
-            .collect();
-        let plain = rest.iter().all(|rest| paths::is_plain(rest));
-        writeln!(buf, "{}", if plain { PLAIN } else { QUOTED })?;
-        rest.iter().try_for_each(|rest| writeln!(buf, "{rest}"))
-    }
+fn answer(
+    command: &mut Command,
+    args: Vec<OsString>,
+    dir: Option<&Path>,
+    buf: &mut dyn Write,
+) -> io::Result<()> {
+    let index = env::var(INDEX)
+        .ok()
+        .and_then(|index| index.parse().ok())
+        .unwrap_or_default();
+    let joined = env::var(LINE)
+        .ok()
+        .and_then(|line| together(&args, index, &line));
+    let (args, index, kept) = joined.unwrap_or((args, index, String::new()));
+    let offered = super::answers::offered(command, args, index, dir)?;
+    let rest: Vec<&str> = offered
+        .iter()
+        .filter_map(|(value, _)| value.strip_prefix(&kept))
+        .collect();
+    let plain = rest.iter().all(|rest| paths::is_plain(rest));
+    writeln!(buf, "{}", if plain { PLAIN } else { QUOTED })?;
+    rest.iter().try_for_each(|rest| writeln!(buf, "{rest}"))
 }
 
 /// What the words up to the cursor stand for, the place of the last of them, and its part that bash keeps. Words come as

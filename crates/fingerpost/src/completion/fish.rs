@@ -1,12 +1,7 @@
 //! fish: it quotes what it is offered.
 
-use std::ffi::OsString;
-use std::io::{self, Write};
-use std::path::Path;
-
-use clap::Command;
-use clap_complete::env::EnvCompleter;
-
+use super::answers::write_lines;
+use super::shell::Shell;
 use super::words::Quotes;
 
 /// The function that fish calls: the words before the cursor without their quotes, the one at the cursor as it was
@@ -23,36 +18,9 @@ end
 complete --keep-order --exclusive --command BIN --arguments '(__NAME_complete)'
 "#;
 
-/// The adapter.
-pub struct Fish;
-
-impl EnvCompleter for Fish {
-    fn name(&self) -> &'static str {
-        "fish"
-    }
-
-    fn is(&self, name: &str) -> bool {
-        name == "fish"
-    }
-
-    fn write_registration(
-        &self,
-        var: &str,
-        name: &str,
-        bin: &str,
-        completer: &str,
-        buf: &mut dyn Write,
-    ) -> io::Result<()> {
-        buf.write_all(super::answers::filled(SCRIPT, var, name, bin, completer).as_bytes())
-    }
-
-    fn write_complete(
-        &self,
-        command: &mut Command,
-        args: Vec<OsString>,
-        dir: Option<&Path>,
-        buf: &mut dyn Write,
-    ) -> io::Result<()> {
-        super::answers::write_lines(command, args, Quotes::Fish, dir, buf)
-    }
-}
+/// How it is asked and answered.
+pub const FISH: Shell = Shell {
+    name: "fish",
+    script: SCRIPT,
+    answer: |command, args, dir, buf| write_lines(command, args, Quotes::Fish, dir, buf),
+};

@@ -1,12 +1,7 @@
 //! zsh: `compadd` quotes what it is given, as the word at the cursor needs it.
 
-use std::ffi::OsString;
-use std::io::{self, Write};
-use std::path::Path;
-
-use clap::Command;
-use clap_complete::env::EnvCompleter;
-
+use super::answers::write_lines;
+use super::shell::Shell;
 use super::words::Quotes;
 
 /// The function that zsh calls. Words are passed as they were typed, and nothing of an answer is evaluated: `compadd`
@@ -40,36 +35,9 @@ _NAME() {
 compdef _NAME BIN
 "#;
 
-/// The adapter.
-pub struct Zsh;
-
-impl EnvCompleter for Zsh {
-    fn name(&self) -> &'static str {
-        "zsh"
-    }
-
-    fn is(&self, name: &str) -> bool {
-        name == "zsh"
-    }
-
-    fn write_registration(
-        &self,
-        var: &str,
-        name: &str,
-        bin: &str,
-        completer: &str,
-        buf: &mut dyn Write,
-    ) -> io::Result<()> {
-        buf.write_all(super::answers::filled(SCRIPT, var, name, bin, completer).as_bytes())
-    }
-
-    fn write_complete(
-        &self,
-        command: &mut Command,
-        args: Vec<OsString>,
-        dir: Option<&Path>,
-        buf: &mut dyn Write,
-    ) -> io::Result<()> {
-        super::answers::write_lines(command, args, Quotes::Posix, dir, buf)
-    }
-}
+/// How it is asked and answered.
+pub const ZSH: Shell = Shell {
+    name: "zsh",
+    script: SCRIPT,
+    answer: |command, args, dir, buf| write_lines(command, args, Quotes::Posix, dir, buf),
+};
