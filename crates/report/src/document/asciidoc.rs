@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::blocks::{Block, Document, Section};
 use super::format::{Backend, Screen};
-use super::table::Table;
+use super::markup::{self, Markup};
+use super::table::Plain;
 use super::text::{Fact, Text};
 use crate::grid::Align;
 use crate::style::{Style, Tone};
@@ -22,7 +22,7 @@ impl Backend for AsciiDoc {
     }
 
     fn write(&self, out: &mut dyn Write, screen: &dyn Screen, _: &Style) -> io::Result<()> {
-        out.write_all(document(&screen.document()).as_bytes())
+        out.write_all(markup::document(self, &screen.document()).as_bytes())
     }
 }
 
@@ -44,105 +44,56 @@ fn escape(text: &str) -> String {
     safe
 }
 
-fn document(document: &Document) -> String {
-    let title = match document.title.as_str() {
-        "" => String::new(),
-        title => format!("= {}\n", escape(title)),
-    };
-    let [lead, end] = [&document.lead, &document.end].map(|of| blocks(of, 2));
-    let sections = document.sections.iter().map(section);
-    [title, lead, sections.collect(), end].concat()
-}
-
-fn section(section: &Section) -> String {
-    match section.title.as_str() {
-        "" => blocks(&section.blocks, 2),
-        title => heading(title, 2) + &blocks(&section.blocks, 3),
+impl Markup for AsciiDoc {
+    fn escape(&self, text: &str) -> String {
+        escape(text)
     }
-}
 
-fn heading(title: &str, rank: usize) -> String {
-    format!("\n{} {}\n", "=".repeat(rank), escape(title))
-}
-
-fn blocks(blocks: &[Block], rank: usize) -> String {
-    let all = blocks.iter().filter(|b| !b.is_empty());
-    all.map(|b| block(b, rank)).collect()
-}
-
-fn block(block: &Block, rank: usize) -> String {
-    match block {
-        Block::Figures(_) | Block::Apart => String::new(),
-        Block::Heading(title) => heading(title, rank),
-        Block::Sentence(text) if text.words.is_empty() => String::new(),
-        Block::Sentence(text) => format!("\n{}\n", words(text)),
-        Block::List(list) => format!("\n{}", list.iter().map(item).collect::<String>()),
-        Block::Facts(facts) => format!("\n{}", facts.iter().map(fact).collect::<String>()),
-        Block::Table(table) => of_table(table, rank),
-        Block::Chart(chart) => {
-            let table = chart.table();
-            table.map_or_else(String::new, |table| of_table(&table, rank))
-        }
-        Block::Details {
-            summary,
-            blocks: all,
-            ..
-        } => format!(
-            "\n.{}\n[%collapsible]\n====\n{}\n====\n",
-            escape(summary),
-            blocks(all, rank)
-        ),
-        Block::Command(command) => format!("\nMade again by:\n\n----\n{command}\n----\n"),
+    fn heading(&self, title: &str, rank: usize) -> String {
+        format!("{} {}\n", "=".repeat(rank), escape(title))
     }
-}
 
-fn words(text: &Text) -> String {
-    match text.tone {
-        Tone::Strong => format!("**{}**", escape(&text.words)),
-        _ => escape(&text.words),
-    }
-}
-
-fn item(text: &Text) -> String {
-    let below = text.below.iter().map(|b| format!("** {}\n", escape(b)));
-    format!("* {}\n{}", words(text), below.collect::<String>())
-}
-
-fn fact(fact: &Fact) -> String {
-    match fact.name.trim() {
-        // It belongs to the fact before it.
-        "" => format!("* {}\n", words(&fact.text)),
-        name => format!("{}:: {}\n", escape(name), words(&fact.text)),
-    }
-}
-
-fn of_table(table: &Table, rank: usize) -> String {
-    let plain = table.plain();
-    let sides = plain.heads.iter().map(|(_, align)| match align {
-        Align::Right => ">",
-        Align::Left => "<",
-    });
-    let sides: Vec<&str> = sides.collect();
-    let head = line(plain.heads.iter().map(|(title, _)| title));
-    let caption = table.caption.iter();
-    let mut text: String = caption.map(|c| format!("\n{}\n", escape(c))).collect();
-    for (group, rows) in table.groups.iter().zip(&plain.groups) {
-        if !group.title.is_empty() && !group.is_empty() {
-            text += &heading(&group.title, rank);
-        }
-        if !group.shared.is_empty() {
-            text += &format!("\nAll rows: {}\n", escape(&group.shared.join(" ")));
-        }
-        if !rows.is_empty() {
-            let rows: String = rows.iter().map(|row| line(row.iter())).collect();
-            let options = format!("[%header%autowidth,cols=\"{}\"]", sides.join(","));
-            text += &format!("\n{options}\n|===\n{head}\n{rows}|===\n");
-        }
-        if !group.notes.is_empty() {
-            text += &format!("\n{}", group.notes.iter().map(item).collect::<String>());
+    fn words(&self, text: &Text) -> String {
+        match text.tone {
+            Tone::Strong => format!("**{}**", escape(&text.words)),
+            _ => escape(&text.words),
         }
     }
-    text
+
+    fn item(&self, text: &Text) -> String {
+        let below = text.below.iter().map(|b| format!("** {}\n", escape(b)));
+        format!("* {}\n{}", self.words(text), below.collect::<String>())
+    }
+
+    fn fact(&self, fact: &Fact) -> String {
+        match fact.name.trim() {
+            "" => format!("* {}\n", self.words(&fact.text)),
+            name => format!("{}:: {}\n", escape(name), self.words(&fact.text)),
+        }
+    }
+
+    fn details(&self, summary: &str, blocks: &str) -> String {
+        format!(
+            "\n.{}\n[%collapsible]\n====\n{blocks}\n====\n",
+            escape(summary)
+        )
+    }
+
+    fn command(&self, command: &str) -> String {
+        format!("\nMade again by:\n\n----\n{command}\n----\n")
+    }
+
+    fn rows(&self, table: &Plain, rows: &[Vec<String>]) -> String {
+        let sides = table.heads.iter().map(|(_, align)| match align {
+            Align::Right => ">",
+            Align::Left => "<",
+        });
+        let sides: Vec<&str> = sides.collect();
+        let head = line(table.heads.iter().map(|(title, _)| title));
+        let rows: String = rows.iter().map(|row| line(row.iter())).collect();
+        let options = format!("[%header%autowidth,cols=\"{}\"]", sides.join(","));
+        format!("{options}\n|===\n{head}\n{rows}|===\n")
+    }
 }
 
 fn line<'a>(cells: impl Iterator<Item = &'a String>) -> String {
@@ -152,7 +103,8 @@ fn line<'a>(cells: impl Iterator<Item = &'a String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{Cell, Column, Row};
+    use super::super::blocks::{Block, Document, Section};
+    use super::super::table::{Cell, Column, Row, Table};
     use super::*;
 
     #[test]
@@ -169,14 +121,15 @@ mod tests {
             Block::Table(Table::new(columns).with([Row::new(cells, Tone::Plain)])),
             Block::Facts(vec![Fact::new("L1", "include::/etc/passwd[]", Tone::Plain)]),
         ]);
-        let text = document(&Document {
+        let document = Document {
             title: "All".into(),
             lead: vec![Block::List(vec![
                 Text::new("--- found", Tone::Strong).over(["why"]),
             ])],
             sections: vec![section],
             end: Vec::new(),
-        });
+        };
+        let text = markup::document(&AsciiDoc, &document);
         for part in [
             "= All\n\n* **&#45;&#45;&#45; found**\n** why\n",
             "\n== One\n\n[%header%autowidth,cols=\"<,>,>\"]\n|===\n|app |swap |ratio\n\n|a&#124;b",

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::blocks::{Block, Document, Section};
+use super::blocks::{Document, Section};
 use super::format::{Backend, Screen};
-use super::table::Table;
+use super::markup::{self, Markup};
+use super::table::Plain;
 use super::text::{Fact, Text};
 use crate::grid::Align;
 use crate::style::{Style, Tone};
@@ -29,108 +30,64 @@ impl Backend for Markdown {
 
 /// A document in Markdown.
 pub fn document(document: &Document) -> String {
-    let title = match document.title.as_str() {
-        "" => String::new(),
-        title => format!("# {}\n", escape(title)),
-    };
-    let [lead, end] = [&document.lead, &document.end].map(|of| blocks(of, 2));
-    let text = [title, lead, render(&document.sections, 2), end].concat();
+    let text = markup::document(&Markdown, document);
     text.trim_start_matches('\n').to_owned()
 }
 
 /// Sections: each begins with an empty line, and a heading of this rank.
 pub fn render(sections: &[Section], rank: usize) -> String {
-    let section = |s: &Section| match s.title.as_str() {
-        "" => blocks(&s.blocks, rank),
-        title => heading(title, rank) + &blocks(&s.blocks, rank + 1),
-    };
-    sections.iter().map(section).collect()
+    markup::sections(&Markdown, sections, rank)
 }
 
-fn heading(title: &str, rank: usize) -> String {
-    format!("\n{} {}\n", "#".repeat(rank), escape(title))
-}
-
-/// Blocks, each behind an empty line.
-fn blocks(blocks: &[Block], rank: usize) -> String {
-    let all = blocks.iter().filter(|b| !b.is_empty());
-    all.map(|b| block(b, rank)).collect()
-}
-
-fn block(block: &Block, rank: usize) -> String {
-    match block {
-        Block::Figures(_) | Block::Apart => String::new(),
-        Block::Heading(title) => heading(title, rank),
-        Block::Sentence(text) if text.words.is_empty() => String::new(),
-        Block::Sentence(text) => format!("\n{}\n", words(text)),
-        Block::List(list) => format!("\n{}", list.iter().map(item).collect::<String>()),
-        Block::Facts(facts) => format!("\n{}", facts.iter().map(fact).collect::<String>()),
-        Block::Table(table) => of_table(table, rank),
-        Block::Chart(chart) => {
-            let table = chart.table();
-            table.map_or_else(String::new, |table| of_table(&table, rank))
-        }
-        Block::Details {
-            summary,
-            blocks: all,
-            ..
-        } => format!("\n{}:\n{}", escape(summary), blocks(all, rank)),
-        Block::Command(command) => format!("\nMade again by:\n\n    {command}\n"),
+impl Markup for Markdown {
+    fn escape(&self, text: &str) -> String {
+        escape(text)
     }
-}
 
-fn words(text: &Text) -> String {
-    match text.tone {
-        Tone::Strong => format!("**{}**", escape(text.words.trim())),
-        _ => escape(text.words.trim()),
+    fn heading(&self, title: &str, rank: usize) -> String {
+        format!("{} {}\n", "#".repeat(rank), escape(title))
     }
-}
 
-fn item(text: &Text) -> String {
-    let below = text.below.iter();
-    let below = below.map(|below| format!("  - {}\n", escape(below.trim())));
-    format!("- {}\n{}", words(text), below.collect::<String>())
-}
-
-fn fact(fact: &Fact) -> String {
-    let words = escape(fact.text.words.trim());
-    match fact.name.trim() {
-        // It belongs to the fact before it.
-        "" => format!("  - {words}\n"),
-        name => format!("- **{}**: {words}\n", escape(name)),
-    }
-}
-
-fn of_table(table: &Table, rank: usize) -> String {
-    let plain = table.plain();
-    let heads = plain.heads.iter().map(|(title, _)| escape(title));
-    let sides = plain.heads.iter().map(|(_, align)| match align {
-        Align::Right => "---:".to_owned(),
-        Align::Left => "---".to_owned(),
-    });
-    let head = line(heads) + &line(sides);
-    let caption = table.caption.iter();
-    let mut text: String = caption
-        .map(|text| format!("\n{}\n", escape(text)))
-        .collect();
-    for (group, rows) in table.groups.iter().zip(&plain.groups) {
-        if !group.title.is_empty() && !group.is_empty() {
-            text += &heading(&group.title, rank);
-        }
-        if !group.shared.is_empty() {
-            text += &format!("\nAll rows: {}\n", escape(&group.shared.join(" ")));
-        }
-        if !rows.is_empty() {
-            let rows = rows
-                .iter()
-                .map(|row| line(row.iter().map(|cell| escape(cell.trim()))));
-            text += &format!("\n{head}{}", rows.collect::<String>());
-        }
-        if !group.notes.is_empty() {
-            text += &format!("\n{}", group.notes.iter().map(item).collect::<String>());
+    fn words(&self, text: &Text) -> String {
+        match text.tone {
+            Tone::Strong => format!("**{}**", escape(text.words.trim())),
+            _ => escape(text.words.trim()),
         }
     }
-    text
+
+    fn item(&self, text: &Text) -> String {
+        let below = text.below.iter();
+        let below = below.map(|below| format!("  - {}\n", escape(below.trim())));
+        format!("- {}\n{}", self.words(text), below.collect::<String>())
+    }
+
+    fn fact(&self, fact: &Fact) -> String {
+        let words = escape(fact.text.words.trim());
+        match fact.name.trim() {
+            "" => format!("  - {words}\n"),
+            name => format!("- **{}**: {words}\n", escape(name)),
+        }
+    }
+
+    fn details(&self, summary: &str, blocks: &str) -> String {
+        format!("\n{}:\n{blocks}", escape(summary))
+    }
+
+    fn command(&self, command: &str) -> String {
+        format!("\nMade again by:\n\n    {command}\n")
+    }
+
+    fn rows(&self, table: &Plain, rows: &[Vec<String>]) -> String {
+        let heads = table.heads.iter().map(|(title, _)| escape(title));
+        let sides = table.heads.iter().map(|(_, align)| match align {
+            Align::Right => "---:".to_owned(),
+            Align::Left => "---".to_owned(),
+        });
+        let rows = rows
+            .iter()
+            .map(|row| line(row.iter().map(|cell| escape(cell.trim()))));
+        line(heads) + &line(sides) + &rows.collect::<String>()
+    }
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {
@@ -139,7 +96,8 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{Cell, Column, Row};
+    use super::super::blocks::Block;
+    use super::super::table::{Cell, Column, Row, Table};
     use super::*;
 
     #[test]

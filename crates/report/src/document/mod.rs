@@ -13,6 +13,7 @@ pub(crate) mod grids;
 pub mod html;
 pub mod json;
 pub mod markdown;
+mod markup;
 pub mod records;
 pub mod table;
 pub mod terminal;
