@@ -26,8 +26,9 @@ pub struct Counted {
     pub requests: [u64; 2],
     /// Seconds of a request in the mean, base and new, with what its answer took on the way.
     pub mean: [f64; 2],
-    /// Of these, seconds on the way.
-    pub on_the_way: [f64; 2],
+    /// Of these, seconds on the way; nothing where they were not looked at on both sides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_the_way: Option<[f64; 2]>,
     /// Seconds that half of the requests took at most, without those on the way, base and new.
     pub median: [f64; 2],
     /// The same of 99 in 100.
@@ -55,14 +56,13 @@ impl Counted {
             (1.0 / factor, base, new, [0, 1])
         };
         let both = |of: [f64; 2]| order.map(|side| time(of[side])).join(" and ");
-        let on_the_way = if self.on_the_way == [0.0; 2] {
-            String::new()
-        } else {
+        let on_the_way = self.on_the_way.filter(|seconds| *seconds != [0.0; 2]);
+        let on_the_way = on_the_way.map_or_else(String::new, |seconds| {
             format!(
                 ", of it {} on the way when the answer is written",
-                both(self.on_the_way)
+                both(seconds)
             )
-        };
+        });
         let [slow_rate, fast_rate] = order.map(|side| Unit::PerSecond.format(self.rate[side]));
         Some(format!(
             "A request of service ({}) takes {times:.1} times as long on {slow} as on {fast}, by all that were counted: \
@@ -90,14 +90,16 @@ pub fn counted(base: &Side, new: &Side) -> Vec<Counted> {
                 .observations
                 .iter()
                 .filter(|o| o.workload == paths.workload && o.params == paths.params);
-            seconds_on_the_way(&Readings::of(of_step), paths).unwrap_or(0.0)
+            seconds_on_the_way(&Readings::of(of_step), paths)
         });
+        let on_the_way = on_the_way[0].zip(on_the_way[1]).map(<[f64; 2]>::from);
+        let [more_base, more_new] = on_the_way.unwrap_or_default();
         let each = |of: fn(&WholeLook) -> f64| [of(&looks[0]), of(&looks[1])];
         let mean = each(|w| w.latency.mean);
         Some(Counted {
             params: paths.params.clone(),
             requests: [looks[0].latency.count, looks[1].latency.count],
-            mean: [mean[0] + on_the_way[0], mean[1] + on_the_way[1]],
+            mean: [mean[0] + more_base, mean[1] + more_new],
             on_the_way,
             median: each(|w| w.latency.p50),
             p99: each(|w| w.latency.p99),

@@ -32,18 +32,16 @@ pub fn first_said(comparison: &Comparison, most: Option<&Waterfall>) -> String {
         let of_it = counted.iter().find(|(c, ..)| c.params == *params);
         of_it.is_none_or(|(_, factor, _)| (*factor > 1.0) == (ratio > 1.0))
     };
-    let differs = most.is_some()
-        || !comparison.pooled.is_empty()
-        || comparison
-            .rows
-            .iter()
-            .any(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster));
+    let rows_differ = || {
+        let differs = |r: &Row| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
+        !comparison.pooled.is_empty() || comparison.rows.iter().any(differs)
+    };
     let of_windows = match most {
         Some(fall) if fall.workload == crate::service::WORKLOAD => {
             agrees(&fall.params, fall.new_seconds / fall.base_seconds)
         }
         Some(_) => true,
-        None => differs || counted.is_empty(),
+        None => counted.is_empty() || rows_differ(),
     };
     let loads = comparison
         .loads

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use fingerpost_record::stacks::{StackKind, Stacks};
+use fingerpost_record::stacks::{KERNEL, StackKind, Stacks};
 
 /// A function is on the path where this share of the samples that are in the one before it are in it, too.
 const MOST: f64 = 0.5;
@@ -16,8 +16,6 @@ const MOST: f64 = 0.5;
 const LEAST: f64 = 0.25;
 /// With fewer samples a share says nothing.
 const LEAST_SAMPLES: u64 = 20;
-/// What a name of the kernel's functions ends with.
-const KERNEL: &str = " (kernel)";
 
 /// A path of calls, and how much goes that way.
 #[derive(Clone, Debug, PartialEq)]

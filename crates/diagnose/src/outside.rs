@@ -32,23 +32,20 @@ impl OnTheWay {
     }
 }
 
-/// Seconds of a request on the way, in the mean; nothing where hardly any was seen there.
+/// Seconds of a request on the way, in the mean: 0 where hardly any was seen there, nothing where nobody looked.
 pub fn seconds_on_the_way(readings: &Readings, paths: &Paths) -> Option<f64> {
-    let mean = readings
-        .known(name::QUEUE_NETWORK_MEAN)
-        .filter(|mean| *mean >= LEAST_MEAN)?;
+    let mean = readings.known(name::QUEUE_NETWORK_MEAN)?;
+    let mean = if mean >= LEAST_MEAN { mean } else { 0.0 };
     Some(mean / paths.rate()).filter(|seconds| seconds.is_finite())
 }
 
 /// What requests take on the way, where that is as much as what was followed of them, or more.
 pub fn on_the_way(readings: &Readings, paths: &Paths) -> Option<OnTheWay> {
-    let seconds = seconds_on_the_way(readings, paths)?;
+    let seconds = seconds_on_the_way(readings, paths).filter(|seconds| *seconds > 0.0)?;
     let rate = paths.rate();
-    let whole = paths.whole.as_ref().filter(|w| w.latency.count > 0);
-    let followed = whole.map_or(paths.latency.mean, |w| w.latency.mean);
     let elapsed = readings.known(name::ELAPSED_SECONDS).filter(|s| *s > 0.0);
     let acks = readings.known(name::TCP_DELAYED_ACKS).zip(elapsed);
-    (seconds >= WORTH_TELLING * followed).then(|| OnTheWay {
+    (seconds >= WORTH_TELLING * paths.mean()).then(|| OnTheWay {
         seconds,
         delayed_acks: acks.map(|(acks, elapsed)| acks / (rate * elapsed)),
     })

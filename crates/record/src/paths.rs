@@ -102,6 +102,16 @@ impl Paths {
         self.followed as f64 + self.cut as f64 / 2.0
     }
 
+    /// Every request of the whole look, where they were counted and there were any.
+    pub fn counted(&self) -> Option<&WholeLook> {
+        self.whole.as_ref().filter(|w| w.latency.count > 0)
+    }
+
+    /// Seconds of a request in the mean: of all where they were counted, else of those that were followed.
+    pub fn mean(&self) -> f64 {
+        self.counted().map_or(self.latency.mean, |w| w.latency.mean)
+    }
+
     /// Requests a second: of all of the time where that was counted, else of the windows. 0 where no window was open.
     pub fn rate(&self) -> f64 {
         let in_windows = if self.seconds > 0.0 {

@@ -85,6 +85,9 @@ pub const MOST_FRAMES: usize = 100;
 /// See [`MOST_STACKS`].
 pub const MOST_FUNCTIONS: usize = 20_000;
 
+/// What the names of the kernel's functions end with.
+pub const KERNEL: &str = " (kernel)";
+
 /// A function with its shares of the samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Function {

@@ -6,6 +6,7 @@ mod explanation;
 pub(crate) mod followed;
 mod functions;
 mod hardware;
+mod involved;
 mod neighbours;
 pub(crate) mod pieces;
 pub mod service;

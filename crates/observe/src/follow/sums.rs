@@ -74,13 +74,12 @@ struct Command {
     longest: Vec<Piece>,
 }
 
-impl Command {
-    fn keep_longest(&mut self) {
-        if self.longest.len() > MOST_SPANS {
-            self.longest
-                .sort_by_key(|p| (std::cmp::Reverse(p.end - p.start), p.start));
-            self.longest.truncate(MOST_SPANS);
-        }
+/// Keeps the longest pieces, as many as a record has of a request, in their order.
+fn keep_longest(pieces: &mut Vec<Piece>) {
+    if pieces.len() > MOST_SPANS {
+        pieces.sort_by_key(|p| (std::cmp::Reverse(p.end - p.start), p.start));
+        pieces.truncate(MOST_SPANS);
+        pieces.sort_by_key(|p| p.start);
     }
 }
 
@@ -98,7 +97,7 @@ impl Sums {
             });
             command.length += length;
             if command.longest.len() > 2 * MOST_SPANS {
-                command.keep_longest();
+                keep_longest(&mut command.longest);
             }
         }
     }
@@ -111,26 +110,25 @@ impl Sums {
         }
         let mut leaves: Vec<(u32, u64)> = command.leaves.drain().collect();
         leaves.sort_unstable();
-        for &(id, ns) in &leaves {
-            self.totals[id as usize] += ns;
-        }
-        self.latencies.push(command.length);
-        self.kept.push(Kept {
+        let kept = Kept {
             end: command.length,
             latency: command.length,
             leaves: leaves.into(),
-        });
-        command.keep_longest();
-        command.longest.sort_by_key(|p| p.start);
-        self.keep_slow(Request {
+        };
+        let request = Request {
             begin: 0,
             end: command.length,
             pieces: command.longest,
-        });
+        };
+        self.add_kept(kept, request);
     }
 
     pub fn add(&mut self, request: Request) {
         let kept = self.kept_of(&request);
+        self.add_kept(kept, request);
+    }
+
+    fn add_kept(&mut self, kept: Kept, request: Request) {
         kept.leaves
             .iter()
             .for_each(|&(id, ns)| self.totals[id as usize] += ns);
@@ -486,15 +484,11 @@ fn slow_line(request: &Request, tasks: &HashMap<i32, Task>) -> Slow {
         blocker: p.leaf.blocker(tasks),
         chain: p.leaf.chain.links().collect(),
     };
-    let mut pieces: Vec<&Piece> = request.pieces.iter().collect();
-    if pieces.len() > MOST_SPANS {
-        pieces.sort_by_key(|p| std::cmp::Reverse(p.end - p.start));
-        pieces.truncate(MOST_SPANS);
-        pieces.sort_by_key(|p| p.start);
-    }
+    let mut pieces = request.pieces.clone();
+    keep_longest(&mut pieces);
     Slow {
         seconds: (request.end - request.begin) as f64 * 1e-9,
-        spans: pieces.into_iter().map(span).collect(),
+        spans: pieces.iter().map(span).collect(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use fingerpost_record::stacks::MOST_FRAMES;
+use fingerpost_record::stacks::{KERNEL, MOST_FRAMES};
 use fingerpost_record::text::clean_short;
 use fingerpost_sys::jail::LAST_WORD;
 use fingerpost_sys::kallsyms;
@@ -25,8 +25,6 @@ use super::unwind::{DEEPEST, FileKey, Timed};
 use super::wire::{In, Out};
 use crate::Limits;
 
-/// Added to the names of the kernel's functions.
-pub const KERNEL: &str = " (kernel)";
 /// Where debug files are installed, by build id; a longer one is not looked into.
 const DEBUG: &str = "/usr/lib/debug/.build-id";
 const MOST_DEBUG: u64 = 8 << 30;

@@ -1,7 +1,7 @@
 //! Which functions had the CPU: the most of them as a table, and the first in words.
 
 use fingerpost_diagnose::code_path::{Call, CodePath, code_path};
-use fingerpost_record::stacks::{Function, RequestStacks, StackClass, StackKind, Stacks};
+use fingerpost_record::stacks::{Function, KERNEL, RequestStacks, StackClass, StackKind, Stacks};
 use fingerpost_record::{Component, Paths};
 
 use crate::grid::{Align, Grid, Line};
@@ -14,8 +14,6 @@ const NAMED: usize = 2;
 const WORTH_NAMING: f64 = 0.03;
 /// With fewer samples a share says nothing: at 100 a tenth is off by 6 points at 95 %.
 const LEAST_SAMPLES: u64 = 100;
-/// Ends the names of the kernel's functions.
-const KERNEL: &str = " (kernel)";
 /// Calls of a path that a sentence names.
 const CALLS: usize = 4;
 /// Characters of a name on a screen.

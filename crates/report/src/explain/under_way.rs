@@ -48,10 +48,7 @@ pub fn leads(u: &UnderWay, followed: Option<&Paths>) -> bool {
     };
     // Of all, or of those that were followed, whichever is less: where slow ones are missing among the followed, what is
     // under way says more than these.
-    let all = paths.whole.as_ref().filter(|w| w.latency.count > 0);
-    let mean = all.map_or(paths.latency.mean, |w| {
-        w.latency.mean.min(paths.latency.mean)
-    });
+    let mean = paths.mean().min(paths.latency.mean);
     let of_followed = paths.rate() * mean;
     let many = u.mean >= LEAST_UNDER_WAY.max(MORE_THAN_FOLLOWED * of_followed);
     many && longest >= OLD && longest > paths.latency.p99

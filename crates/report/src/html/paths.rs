@@ -3,7 +3,9 @@
 
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::paths::{Leaf, Share, SlowSpan};
-use fingerpost_record::stacks::{Function, RequestStacks, Stack, StackClass, StackKind, Stacks};
+use fingerpost_record::stacks::{
+    Function, KERNEL, RequestStacks, Stack, StackClass, StackKind, Stacks,
+};
 use fingerpost_record::{Component, Layer, Paths, Run, Unit, WaitClass};
 use maud::{Markup, html};
 
@@ -124,7 +126,7 @@ fn flames(title: &str, note: &str, stacks: &Stacks, step: &str) -> Markup {
             .filter_map(|f| stacks.functions.get(*f as usize))
             .map(|n| clean(n))
             .collect();
-        let kernel = names.last().is_some_and(|n| n.ends_with(" (kernel)"));
+        let kernel = names.last().is_some_and(|n| n.ends_with(KERNEL));
         let layer = if kernel {
             Layer::Kernel
         } else {
